@@ -70,7 +70,15 @@ void check_chosen(const Checker& checker, const Plan& plan) {
 
 void check_told_columns(const std::filesystem::path& path, const Plan& plan, const Graph& graph) {
   const H5Reader file(path, kPlanFormat, kPlanVersion);
+  const bool has_sync = file.has("/sync");  // plans of earlier releases have none
+  if (has_sync) {
+    const std::vector<ValueIndex> sums = sums_of_gradients(graph);
+    const std::vector<std::int64_t> found = file.int64s("/sync/value", {std::ssize(sums)});
+    for (std::size_t row = 0; row < found.size(); ++row)
+      Checker(path).same("/sync/value", row, found[row], sums[row]);
+  }
   for (const DerivedColumn& column : derived_columns(plan, graph)) {
+    if (column.path.starts_with("/sync/") && !has_sync) continue;
     const std::vector<std::string> found =
         file.strings(column.path, {static_cast<std::int64_t>(column.rows.size())});
     for (std::size_t row = 0; row < found.size(); ++row)

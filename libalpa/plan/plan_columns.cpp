@@ -1,6 +1,18 @@
 #include "libalpa/plan/plan_columns.h"
 
+#include <algorithm>
+
+#include "libalpa/plan/facts/synchronisation.h"
+
 namespace alpa {
+
+std::vector<ValueIndex> sums_of_gradients(const Graph& graph) {
+  std::vector<ValueIndex> sums;
+  for (const Node& node : graph.nodes)
+    if (node.op->sums_micro_batches) sums.push_back(node.results[0]);
+  std::ranges::sort(sums);
+  return sums;
+}
 
 std::vector<DerivedColumn> derived_columns(const Plan& plan, const Graph& graph) {
   DerivedColumn op{"/nodes/operator", {}}, name{"/nodes/name", {}}, layer{"/nodes/layer", {}},
@@ -14,12 +26,17 @@ std::vector<DerivedColumn> derived_columns(const Plan& plan, const Graph& graph)
     words.rows.push_back(strategy_text(*node.op, {types, node.attributes}, plan.node_strategy[n]));
   }
   for (const Value& value : graph.values) values.rows.push_back(value.name);
-  std::vector<DerivedColumn> columns{op, name, layer, words, values};
-  if (!plan.sync.empty()) {
-    DerivedColumn& sums = columns.emplace_back(DerivedColumn{"/sync/name", {}});
-    for (const GradientSync& sync : plan.sync) sums.rows.push_back(value_of(graph, sync.sum).name);
+  DerivedColumn sums{"/sync/name", {}}, ways{"/sync/way", {}};
+  const GraphUses uses(graph);
+  const Placement placement(plan, uses);
+  Indexed<MeshIndex, Conversions> conversions;
+  for (const DeviceMesh& mesh : plan.meshes) conversions.push_back(Conversions(plan.cluster, mesh));
+  for (const ValueIndex sum : sums_of_gradients(graph)) {
+    const MeshIndex mesh = placement.mesh_of_value(sum);
+    sums.rows.push_back(value_of(graph, sum).name);
+    ways.rows.push_back(synchronisation_text(placement, mesh, conversions[mesh], sum));
   }
-  return columns;
+  return {op, name, layer, words, values, sums, ways};
 }
 
 }  // namespace alpa

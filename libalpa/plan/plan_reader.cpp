@@ -135,11 +135,13 @@ class PlanReader {
   }
 
   void read_sync(Plan& plan) const {
-    if (!file_.has("/sync")) return;
+    if (!file_.has("/sync")) return;  // in plans of earlier releases every sum is by itself
     const std::vector<std::int64_t> value = file_.int64s("/sync/value");
     const auto bucket = file_.int64s("/sync/bucket", {std::ssize(value)});
     for (std::size_t row = 0; row < value.size(); ++row)
-      plan.sync.push_back({ValueIndex(small("/sync/value", value[row])), small("/sync/bucket", bucket[row])});
+      if (bucket[row] != -1)
+        plan.sync.push_back(
+            {ValueIndex(small("/sync/value", value[row])), small("/sync/bucket", bucket[row])});
   }
 
   std::vector<RecomputeForm> recompute_forms(std::int64_t rows) const {

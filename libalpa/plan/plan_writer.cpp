@@ -66,13 +66,14 @@ void write_nodes(H5Writer& file, const Plan& plan, const Graph& graph) {
   file.column("/values/layout", layouts);
 }
 
-/// Where there is some.
-void write_sync(H5Writer& file, const Plan& plan) {
-  if (plan.sync.empty()) return;
+/// A row for each sum of gradients; buckets are -1 where it is in none.
+void write_sync(H5Writer& file, const Plan& plan, const Graph& graph) {
+  std::map<ValueIndex, int> bucket_of;
+  for (const GradientSync& sync : plan.sync) bucket_of[sync.sum] = sync.bucket;
   std::vector<std::int64_t> value, bucket;
-  for (const GradientSync& sync : plan.sync) {
-    value.push_back(sync.sum);
-    bucket.push_back(sync.bucket);
+  for (const ValueIndex sum : sums_of_gradients(graph)) {
+    value.push_back(sum);
+    bucket.push_back(bucket_of.contains(sum) ? bucket_of.at(sum) : -1);
   }
   file.column("/sync/value", value, "1");
   file.column("/sync/bucket", bucket, "1");
@@ -200,7 +201,7 @@ void write_plan(const std::filesystem::path& path, const Plan& plan, const Graph
     file.column("/inputs/value", value, "1");
     file.column("/inputs/mesh", mesh, "1");
     write_segment_layouts(file, "/inputs", in_segments);
-    write_sync(file, plan);
+    write_sync(file, plan, graph);
     write_prediction(file, plan.prediction);
     file.provenance(provenance);
     file.publish();
