@@ -186,22 +186,6 @@ between_nodes = {{ latency_us = 50, gb_per_s = {} }}
   std::string model_;
 };
 
-class Tally {
- public:
-  void hold(const std::string& what, double value, bool is_reached) {
-    ++all_;
-    reached_ += is_reached;
-    fmt::print("  {} {:<70} {:.3f}\n", is_reached ? "reached" : "missed ", what, value);
-  }
-  bool finish() const {
-    fmt::print("\n{} of {} targets reached\n", reached_, all_);
-    return reached_ == all_;
-  }
-
- private:
-  int reached_ = 0, all_ = 0;
-};
-
 void hold(const Case& of, const std::vector<Result>& results, const Targets& targets, Tally& tally) {
   const double without_s = results[0].measured_s, with_s = results[1].measured_s, gain = without_s / with_s;
   if (results.size() > 2) {

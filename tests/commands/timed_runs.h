@@ -89,6 +89,23 @@ inline int status_of_hosts() {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
+/// Counts the targets of a bench.
+class Tally {
+ public:
+  void hold(const std::string& what, double value, bool is_reached) {
+    ++all_;
+    reached_ += is_reached;
+    fmt::print("  {} {:<70} {:.3f}\n", is_reached ? "reached" : "missed ", what, value);
+  }
+  bool finish() const {
+    fmt::print("\n{} of {} targets reached\n", reached_, all_);
+    return reached_ == all_;
+  }
+
+ private:
+  int reached_ = 0, all_ = 0;
+};
+
 /// The whole of a bench's main(): what is thrown is its message and its status.
 inline int run_bench(const char* name, int argc, char** argv,
                      int (*run)(const std::vector<std::string>& words)) {

@@ -1,0 +1,229 @@
+// What ways to bring gradients together take, beside formulas of bytes, link rate and arithmetic that know
+// nothing of the planner.
+//
+//   bench_synchronisation [--check] [--row overlap|hybrid|crossover|buckets] [--rounds N] [--steps N]
+//
+// A perceptron of equal layers, data-parallel over four emulated hosts of one rank at 1 Gbit/s; computations
+// are emulated. Medians of rounds in turn. Targets stand in synchronisation_targets.toml; with --check the
+// exit status says whether all are reached.
+#include <fmt/core.h>
+
+#include <cmath>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "libalpa/base/toml_document.h"
+#include "libalpa/plan/plan_file.h"
+#include "tests/commands/timed_runs.h"
+
+namespace alpa {
+namespace {
+
+constexpr int kHosts = 4, kLayers = 8;
+constexpr double kMbit = 1000, kBytesPerS = kMbit / 8e3 * 1e9 * 1448 / 1514;  ///< less TCP/IP
+constexpr double kWidth = 1024, kPixels = 64, kClasses = 10;
+
+/// What one data-parallel step of the perceptron takes by arithmetic alone, with that many samples a device.
+struct Formula {
+  double samples, flops_per_s;
+
+  static double weights() { return kLayers * kWidth * kWidth + kPixels * kWidth; }  ///< large ones
+  static double others() { return kWidth * kClasses + kLayers * kWidth; }
+  static double share() { return (kHosts - 1.0) / kHosts; }
+
+  double forward_s() const { return 2 * samples * (weights() + others()) / flops_per_s; }
+  /// Of the layers after the first no gradient is left out; the images have none.
+  double backward_s() const { return 2 * forward_s() - 2 * samples * kPixels * kWidth / flops_per_s; }
+  /// An all-reduce takes each device 2 (P - 1) / P of its bytes.
+  static double sums_s(double elements) { return 2 * share() * 4 * elements / kBytesPerS; }
+  /// Both factors of every large weight from the other devices, but for the images, which each reads.
+  double factors_s() const {
+    return (kHosts - 1) * samples * 4 * (kLayers * 2 * kWidth + kWidth) / kBytesPerS;
+  }
+  double more_products_s() const { return 2 * (kHosts - 1) * samples * weights() / flops_per_s; }
+
+  double in_turn_s() const { return forward_s() + backward_s() + sums_s(weights() + others()); }
+  /// The first sum begins when a layer's backward is done, the last ends one layer's sum after the backward
+  /// or all sums, whichever takes longer (wait-free backpropagation: Poseidon, ATC'17, algorithm 1).
+  double overlapped_s() const {
+    const double backward = backward_s() / kLayers, sum = sums_s(weights() + others()) / kLayers;
+    return forward_s() + backward + (kLayers - 1) * std::max(backward, sum) + sum;
+  }
+  double hybrid_s() const {
+    return forward_s() + backward_s() + more_products_s() + factors_s() + sums_s(others());
+  }
+};
+
+class Measuring {
+ public:
+  Measuring(int samples, double tflops, double latency_us, int rounds, int steps)
+      : rounds_(rounds), steps_(steps) {
+    model_ = runs_.written("model.toml", fmt::format(R"(
+base = "{}/configs/models/image-mlp.toml"
+name = "perceptron"
+[dimensions]
+model = {}
+layers = {}
+[training]
+batch = {}
+)",
+                                                     ALPA_SOURCE_DIR, kWidth, kLayers, kHosts * samples));
+    cluster_ =
+        runs_.written("cluster.toml", fmt::format(R"(
+name = "hosts"
+device = "emulated"
+nodes = {}
+devices_per_node = 1
+memory_gib = 8
+f32_tflops = {}
+bf16_tflops = {}
+memory_gb_per_s = 100000
+launch_us = 0
+within_node = {{ latency_us = 5, gb_per_s = 3 }}
+between_nodes = {{ latency_us = {}, gb_per_s = {} }}
+)",
+                                                  kHosts, tflops, tflops, latency_us, kBytesPerS / 1e9));
+  }
+
+  double planned_s(const std::string& options) const {
+    runs_.run(fmt::format("alpa-plan {} --cluster {} --micro-batches 1 {} --force --out {}", model_, cluster_,
+                          options, runs_.path("plan.h5")));
+    return read_plan(runs_.path("plan.h5")).prediction.step_s;
+  }
+
+  /// [way] Measured in turn; prints them beside what was predicted.
+  std::vector<double> run(const std::vector<std::string>& ways) const {
+    std::vector<double> predicted;
+    std::vector<std::vector<double>> seconds(ways.size());
+    for (std::size_t w = 0; w < ways.size(); ++w) {
+      predicted.push_back(planned_s(ways[w]));
+      std::filesystem::rename(runs_.path("plan.h5"), plan_file(w));
+    }
+    for (int round = 0; round < rounds_; ++round)
+      for (std::size_t w = 0; w < ways.size(); ++w) {
+        const std::string run = runs_.path(fmt::format("run{}-{}", w, round));
+        runs_.run({kHosts, kHosts, fmt::format("{}", kMbit)},
+                  fmt::format("alpa-train {} --data synthetic:{} --threads 1 --steps {} --run-dir {} "
+                              "--device emulated",
+                              plan_file(w), 1024, steps_, run));
+        seconds[w].push_back(TimedRuns::steps(run + "/emulated.jsonl").median_s);
+      }
+    std::vector<double> measured;
+    for (std::size_t w = 0; w < ways.size(); ++w) {
+      measured.push_back(median(seconds[w]));
+      fmt::print("  {:<52} predicted {:>7.1f} ms, measured {:>7.1f} ms\n", ways[w], 1e3 * predicted[w],
+                 1e3 * measured[w]);
+    }
+    return measured;
+  }
+
+ private:
+  std::string plan_file(std::size_t way) const { return runs_.path(fmt::format("plan{}.h5", way)); }
+
+  int rounds_, steps_;
+  TimedRuns runs_;
+  std::string model_, cluster_;
+};
+
+struct Options {
+  int rounds = 3, steps = 10;
+  double of_formula = 1;
+};
+
+/// Sums beside the backward, where both take as long.
+void overlap_row(const Options& o, Tally& tally) {
+  constexpr int samples = 512;  // so many that updates take next to nothing beside their backward
+  Formula formula{samples, 1};
+  formula.flops_per_s = formula.backward_s() / Formula::sums_s(Formula::weights() + Formula::others());
+  fmt::print("sums beside the backward, which takes as long: {:.1f} GFLOP/s a device\n",
+             formula.flops_per_s / 1e9);
+  const std::vector<double> s = Measuring(samples, formula.flops_per_s / 1e12, 50, o.rounds, o.steps)
+                                    .run({"--method data-parallel", "--method data-parallel --overlap all"});
+  const double expected = formula.in_turn_s() / formula.overlapped_s(), gain = s[0] / s[1];
+  tally.hold(fmt::format("gain, at least {} of the formula's {:.2f}", o.of_formula, expected), gain,
+             gain >= o.of_formula * expected);
+}
+
+/// Sums or factors, for few samples.
+void hybrid_row(const Options& o, Tally& tally) {
+  constexpr int samples = 16;
+  const Formula formula{samples, 5e10};
+  fmt::print("sums or factors, {} samples a device: {:.1f} GFLOP/s a device\n", samples,
+             formula.flops_per_s / 1e9);
+  const std::vector<double> s =
+      Measuring(samples, formula.flops_per_s / 1e12, 50, o.rounds, o.steps)
+          .run({"--method data-parallel", "--method poseidon", "--method data-parallel --overlap all",
+                "--method poseidon --overlap all"});
+  const double expected = formula.in_turn_s() / formula.hybrid_s(), gain = s[0] / s[1];
+  tally.hold(fmt::format("gain, at least {} of the formula's {:.2f}", o.of_formula, expected), gain,
+             gain >= o.of_formula * expected);
+  fmt::print("  beside the backward {:.2f}\n", s[2] / s[3]);
+}
+
+/// Up to how many samples a device factors are planned.
+void crossover_row(const Options& o, Tally& tally) {
+  constexpr double flops_per_s = 5e10;
+  // Poseidon's K* = 2 M N / (P (M + N)), with the time that the products take in the balance.
+  const double mn = kWidth * kWidth,
+               most = 2 * mn / (kHosts * (2 * kWidth + 2 * mn * kBytesPerS / (4 * flops_per_s)));
+  fmt::print(
+      "samples a device up to which factors are cheaper, by the formula {:.1f}: {:.1f} GFLOP/s a device\n",
+      most, flops_per_s / 1e9);
+  const auto last = static_cast<int>(most);
+  int flipped_at = 0;
+  for (const int samples : {last / 4, last - 1, last, last + 1, last + 2, 2 * last}) {
+    const Measuring at(samples, flops_per_s / 1e12, 0, o.rounds, o.steps);
+    const double sums_s = at.planned_s("--method data-parallel"),
+                 either_s = at.planned_s("--method poseidon");
+    const bool takes_factors = either_s < sums_s * (1 - 1e-9);
+    if (takes_factors) flipped_at = samples;
+    fmt::print("  {:>4} samples: sums {:>7.1f} ms, as planned {:>7.1f} ms, {}\n", samples, 1e3 * sums_s,
+               1e3 * either_s, takes_factors ? "factors" : "sums");
+  }
+  // The weights that are no squares flip elsewhere: the first reads its images, so that its factors are few.
+  tally.hold("planned up to, at most one off", flipped_at, std::abs(flipped_at - last) <= 1);
+}
+
+/// Many small sums, or few large ones. A report: the gain is as large as the network's start of a message.
+void buckets_row(const Options& o, Tally&) {
+  fmt::print("sums one by one or in buckets\n");
+  Measuring(32, 0.25, 50, o.rounds, o.steps)
+      .run({"--method data-parallel --overlap all", "--method data-parallel --overlap all --sync ddp",
+            "--method data-parallel --overlap all --sync one",
+            "--method data-parallel --overlap all --sync auto"});
+}
+
+int run(const std::vector<std::string>& words) {
+  bool check = false;
+  std::string row;
+  Options options;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == "--check") check = true;
+    if (i + 1 < words.size() && words[i] == "--row") row = words[i + 1];
+    if (i + 1 < words.size() && words[i] == "--rounds") options.rounds = std::stoi(words[i + 1]);
+    if (i + 1 < words.size() && words[i] == "--steps") options.steps = std::stoi(words[i + 1]);
+  }
+  if (const int status = status_of_hosts(); status != 0) return status;
+  TomlDocument document = read_toml(ALPA_SOURCE_DIR "/tests/commands/synchronisation_targets.toml");
+  options.of_formula = document.root().number("of_formula");
+  document.finish();
+  fmt::print("{} emulated hosts of one rank, {} Mbit/s, computations emulated\n\n", kHosts, kMbit);
+  Tally tally;
+  const std::vector<std::pair<std::string_view, void (*)(const Options&, Tally&)>> rows{
+      {"overlap", overlap_row},
+      {"hybrid", hybrid_row},
+      {"crossover", crossover_row},
+      {"buckets", buckets_row}};
+  for (const auto& [name, of_row] : rows)
+    if (row.empty() || row == name) {
+      of_row(options, tally);
+      std::fflush(stdout);
+    }
+  return tally.finish() || !check ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace alpa
+
+int main(int argc, char** argv) { return alpa::run_bench("bench_synchronisation", argc, argv, alpa::run); }
