@@ -132,7 +132,7 @@ struct Options {
 };
 
 /// Sums beside the backward, where both take as long.
-void overlap_row(const Options& o, Tally& tally) {
+void overlap_row(const Options& o, HeldTargets& held) {
   constexpr int samples = 512;  // so many that updates take next to nothing beside their backward
   Formula formula{samples, 1};
   formula.flops_per_s = formula.backward_s() / Formula::sums_s(Formula::weights() + Formula::others());
@@ -141,12 +141,12 @@ void overlap_row(const Options& o, Tally& tally) {
   const std::vector<double> s = Measuring(samples, formula.flops_per_s / 1e12, 50, o.rounds, o.steps)
                                     .run({"--method data-parallel", "--method data-parallel --overlap all"});
   const double expected = formula.in_turn_s() / formula.overlapped_s(), gain = s[0] / s[1];
-  tally.hold(fmt::format("gain, at least {} of the formula's {:.2f}", o.of_formula, expected), gain,
-             gain >= o.of_formula * expected);
+  held.hold(fmt::format("gain, at least {} of the formula's {:.2f}", o.of_formula, expected), gain,
+            gain >= o.of_formula * expected);
 }
 
 /// Sums or factors, for few samples.
-void hybrid_row(const Options& o, Tally& tally) {
+void hybrid_row(const Options& o, HeldTargets& held) {
   constexpr int samples = 16;
   const Formula formula{samples, 5e10};
   fmt::print("sums or factors, {} samples a device: {:.1f} GFLOP/s a device\n", samples,
@@ -156,13 +156,13 @@ void hybrid_row(const Options& o, Tally& tally) {
           .run({"--method data-parallel", "--method poseidon", "--method data-parallel --overlap all",
                 "--method poseidon --overlap all"});
   const double expected = formula.in_turn_s() / formula.hybrid_s(), gain = s[0] / s[1];
-  tally.hold(fmt::format("gain, at least {} of the formula's {:.2f}", o.of_formula, expected), gain,
-             gain >= o.of_formula * expected);
+  held.hold(fmt::format("gain, at least {} of the formula's {:.2f}", o.of_formula, expected), gain,
+            gain >= o.of_formula * expected);
   fmt::print("  beside the backward {:.2f}\n", s[2] / s[3]);
 }
 
 /// Up to how many samples a device factors are planned.
-void crossover_row(const Options& o, Tally& tally) {
+void crossover_row(const Options& o, HeldTargets& held) {
   constexpr double flops_per_s = 5e10;
   // Poseidon's K* = 2 M N / (P (M + N)), with the time that the products take in the balance.
   const double mn = kWidth * kWidth,
@@ -182,11 +182,11 @@ void crossover_row(const Options& o, Tally& tally) {
                1e3 * either_s, takes_factors ? "factors" : "sums");
   }
   // The weights that are no squares flip elsewhere: the first reads its images, so that its factors are few.
-  tally.hold("planned up to, at most one off", flipped_at, std::abs(flipped_at - last) <= 1);
+  held.hold("planned up to, at most one off", flipped_at, std::abs(flipped_at - last) <= 1);
 }
 
 /// Many small sums, or few large ones. A report: the gain is as large as the network's start of a message.
-void buckets_row(const Options& o, Tally&) {
+void buckets_row(const Options& o, HeldTargets&) {
   fmt::print("sums one by one or in buckets\n");
   Measuring(32, 0.25, 50, o.rounds, o.steps)
       .run({"--method data-parallel --overlap all", "--method data-parallel --overlap all --sync ddp",
@@ -209,18 +209,18 @@ int run(const std::vector<std::string>& words) {
   options.of_formula = document.root().number("of_formula");
   document.finish();
   fmt::print("{} emulated hosts of one rank, {} Mbit/s, computations emulated\n\n", kHosts, kMbit);
-  Tally tally;
-  const std::vector<std::pair<std::string_view, void (*)(const Options&, Tally&)>> rows{
+  HeldTargets held;
+  const std::vector<std::pair<std::string_view, void (*)(const Options&, HeldTargets&)>> rows{
       {"overlap", overlap_row},
       {"hybrid", hybrid_row},
       {"crossover", crossover_row},
       {"buckets", buckets_row}};
   for (const auto& [name, of_row] : rows)
     if (row.empty() || row == name) {
-      of_row(options, tally);
+      of_row(options, held);
       std::fflush(stdout);
     }
-  return tally.finish() || !check ? 0 : 1;
+  return held.finish() || !check ? 0 : 1;
 }
 
 }  // namespace

@@ -90,7 +90,7 @@ inline int status_of_hosts() {
 }
 
 /// Counts the targets of a bench.
-class Tally {
+class HeldTargets {
  public:
   void hold(const std::string& what, double value, bool is_reached) {
     ++all_;
