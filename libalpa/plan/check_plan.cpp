@@ -243,6 +243,7 @@ void check_transfers(const Placement& placement) {
 void check_sync(const Placement& placement) {
   const Plan& plan = placement.plan();
   std::map<int, std::pair<MeshIndex, ReducedGradient>> buckets;  // the first sum of each
+  std::map<int, int> counts;
   std::map<ValueIndex, std::pair<MeshIndex, ReducedGradient>> sums;
   if (plan.sync.empty()) return;
   for (const MeshIndex m : plan.meshes.indices())
@@ -260,6 +261,11 @@ void check_sync(const Placement& placement) {
     if (bucket < 0 || mesh != sum->second.first || !can_share_bucket(first, sum->second.second))
       refuse(fmt::format("bucket {} has sums of gradients {} and {}, which are not added up alike", bucket,
                          first.sum, value));
+    ++counts[bucket];
+  }
+  for (int expected = 0; const auto& [bucket, count] : counts) {
+    if (bucket != expected++) refuse(fmt::format("there is a bucket {}, but none {}", bucket, expected - 1));
+    if (count < 2) refuse(fmt::format("bucket {} has one sum of gradients, expected two or more", bucket));
   }
 }
 

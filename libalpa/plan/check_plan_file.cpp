@@ -8,6 +8,7 @@
 #include "libalpa/base/error.h"
 #include "libalpa/h5/file.h"
 #include "libalpa/plan/plan_columns.h"
+#include "libalpa/plan/reduced_gradients.h"
 
 namespace alpa {
 namespace {

@@ -59,7 +59,7 @@ struct InputLayouts {
 /// How a sum of gradients gets to the update of its parameter, where not all by itself.
 struct GradientSync {
   ValueIndex sum{0};
-  int bucket = 0;  ///< sums of one bucket lie side by side and are added up over their mesh by one collective
+  int bucket = 0;  ///< sums of one bucket lie side by side and are added up over each axis by one collective
   bool operator==(const GradientSync&) const = default;
 };
 

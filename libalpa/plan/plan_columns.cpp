@@ -1,18 +1,9 @@
 #include "libalpa/plan/plan_columns.h"
 
-#include <algorithm>
-
 #include "libalpa/plan/facts/synchronisation.h"
+#include "libalpa/plan/reduced_gradients.h"
 
 namespace alpa {
-
-std::vector<ValueIndex> sums_of_gradients(const Graph& graph) {
-  std::vector<ValueIndex> sums;
-  for (const Node& node : graph.nodes)
-    if (node.op->sums_micro_batches) sums.push_back(node.results[0]);
-  std::ranges::sort(sums);
-  return sums;
-}
 
 std::vector<DerivedColumn> derived_columns(const Plan& plan, const Graph& graph) {
   DerivedColumn op{"/nodes/operator", {}}, name{"/nodes/name", {}}, layer{"/nodes/layer", {}},

@@ -36,9 +36,6 @@ void visit_prediction(Prediction& p, Seconds&& seconds, Bytes&& bytes) {
   bytes("arena", p.memory.total);
 }
 
-/// The rows of /sync, in their order.
-std::vector<ValueIndex> sums_of_gradients(const Graph&);
-
 /// A column for people: it follows from other columns and the model.
 struct DerivedColumn {
   std::string path;

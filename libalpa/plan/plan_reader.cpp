@@ -139,7 +139,7 @@ class PlanReader {
     const std::vector<std::int64_t> value = file_.int64s("/sync/value");
     const auto bucket = file_.int64s("/sync/bucket", {std::ssize(value)});
     for (std::size_t row = 0; row < value.size(); ++row)
-      if (bucket[row] != -1)
+      if (bucket[row] != -1)  // which is none
         plan.sync.push_back(
             {ValueIndex(small("/sync/value", value[row])), small("/sync/bucket", bucket[row])});
   }

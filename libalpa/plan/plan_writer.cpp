@@ -7,6 +7,7 @@
 #include "libalpa/h5/file.h"
 #include "libalpa/plan/plan_columns.h"
 #include "libalpa/plan/plan_file.h"
+#include "libalpa/plan/reduced_gradients.h"
 
 namespace alpa {
 namespace {

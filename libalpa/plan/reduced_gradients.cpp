@@ -5,6 +5,14 @@
 
 namespace alpa {
 
+std::vector<ValueIndex> sums_of_gradients(const Graph& graph) {
+  std::vector<ValueIndex> sums;
+  for (const Node& node : graph.nodes)
+    if (node.op->sums_micro_batches) sums.push_back(node.results[0]);
+  std::ranges::sort(sums);
+  return sums;
+}
+
 bool is_summed_where_it_lies(const Placement& placement, MeshIndex mesh, ValueIndex value) {
   const Graph& graph = placement.graph();
   const NodeIndex maker = value_of(graph, value).producer;

@@ -6,6 +6,9 @@
 
 namespace alpa {
 
+/// All of a graph, sorted.
+std::vector<ValueIndex> sums_of_gradients(const Graph&);
+
 /// A sum of gradients, of which each device of its mesh has a term until they add them up over the mesh where
 /// they lie, before the update.
 struct ReducedGradient {

@@ -7,6 +7,7 @@
 #include "libalpa/base/infinity.h"
 #include "libalpa/base/words.h"
 #include "libalpa/plan/reduced_gradients.h"
+#include "libalpa/planner/predict.h"
 #include "libalpa/program/lower/lower.h"
 #include "libalpa/program/order/simulate.h"
 
@@ -16,7 +17,7 @@ namespace {
 constexpr std::int64_t kMiB = 1 << 20;
 
 constexpr Word<BucketSizes> kBuckets[] = {
-    {"each", {0, 0}, "every one by itself, as soon as its gradient is there"},
+    {"each", {}, "every one by itself, as soon as its gradient is there"},
     {"ddp",
      {25 * kMiB, kMiB},
      "in buckets of 25 MiB, the first of 1 MiB, as PyTorch's DistributedDataParallel does"},
@@ -28,8 +29,8 @@ struct Bucket {
   std::vector<ReducedGradient> sums;
   std::int64_t bytes = 0;
 
-  bool takes(const ReducedGradient& sum, std::int64_t most) const {
-    return can_share_bucket(sums.front(), sum) && bytes + buffer_bytes(sum.tile) <= most;
+  bool is_full(const ReducedGradient& next, std::int64_t most, bool is_least) const {
+    return is_least ? bytes >= most : bytes + buffer_bytes(next.tile) > most;
   }
 };
 
@@ -40,7 +41,7 @@ std::vector<Bucket> buckets_of(const std::vector<ReducedGradient>& sums, const B
     auto at = std::ranges::find_if(
         open, [&](const Bucket& bucket) { return can_share_bucket(bucket.sums.front(), sum); });
     const std::int64_t most = full.empty() && sizes.first_bytes > 0 ? sizes.first_bytes : sizes.bytes;
-    if (at != open.end() && !at->takes(sum, most)) {
+    if (at != open.end() && at->is_full(sum, most, sizes.is_least)) {
       full.push_back(std::move(*at));
       open.erase(at);
       at = open.end();
@@ -53,12 +54,15 @@ std::vector<Bucket> buckets_of(const std::vector<ReducedGradient>& sums, const B
   return full;
 }
 
-/// [mesh] When the gradient of each sum is there, where its collectives do not take turns with computation.
+/// [mesh] When the gradient of each sum is there, where its collectives do not take turns with computation:
+/// in a step of fewer micro-batches, of which the last are as those of the plan.
 Indexed<MeshIndex, std::map<ValueIndex, double>> ready_times(const Plan& plan, const Graph& graph,
                                                              const CostModel& costs) {
   Indexed<MeshIndex, std::map<ValueIndex, double>> ready_s(plan.meshes.size());
   if (is_in_turn(LaneKind::collective, plan.overlap)) return ready_s;
-  const Program program = lower(graph, plan);
+  Plan shorter = plan;
+  shorter.micro_batches = micro_batches_to_be_steady(plan);
+  const Program program = lower(graph, shorter);
   for (const TimelineRow& row : simulate(program, costs, true).rows) {
     const MeshProgram& mesh = program.meshes[row.mesh];
     const Segment& segment = mesh.segments[row.segment];

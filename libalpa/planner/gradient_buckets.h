@@ -17,6 +17,7 @@ namespace alpa {
 struct BucketSizes {
   std::int64_t bytes = 0;        ///< 0: every sum by itself
   std::int64_t first_bytes = 0;  ///< of the first bucket of a mesh; 0: as of the others
+  bool is_least = false;         ///< a bucket is closed once it has so many, and may have more
   bool operator==(const BucketSizes&) const = default;
 };
 

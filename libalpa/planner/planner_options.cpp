@@ -135,8 +135,8 @@ const std::vector<PlannerMethod>& planner_methods() {
       {"zero-3", "likewise, and parameters are split"},
       {"poseidon",
        "data-parallel, but where it is cheaper the gradient of a weight is made by every device, of what it "
-       "is a "
-       "product of, for all samples",
+       "is "
+       "a product of, for all samples",
        true, not_in_auto},
       {"tensor", "neither batch nor sequence is split, but all else"},
       {"sequence", "the sequence is split; what needs all of it gathers it"},
@@ -166,7 +166,8 @@ void describe_search(PlannerOptions& o, OptionsVisitor& visit) {
   visit.field("transfers", o.transfers, "how tensors get from stage to stage", transfer_choices());
   visit.field("updates", o.updates, "when stages update where gradients are clipped, or in f16",
               update_choices());
-  visit.field("sync", o.sync, "how the devices of a stage add up sums of gradients, where not in parts",
+  visit.field("sync", o.sync,
+              "how the devices of a stage add up sums of gradients that all of them keep whole",
               sync_choices());
   visit.field("rematerialize", o.rematerialize, "recompute activations in the backward",
               {{"auto", Rematerialize::automatic, "where the planner chooses to"},

@@ -65,11 +65,14 @@ void predict(Plan& plan, const Graph& graph, const CostModel& costs) {
   plan.prediction.estimated_operators = static_cast<int>(costs.missing().size());
 }
 
+int micro_batches_to_be_steady(const Plan& plan) {
+  return std::min(plan.micro_batches, std::max(8, 4 * static_cast<int>(plan.stages.size())));
+}
+
 double predicted_error_s(const Plan& plan, const Graph& graph, const CostModel& costs, double step_s) {
   if (!costs.is_measured()) return 0;
   Plan fewer = plan;
-  const int enough = std::max(8, 4 * static_cast<int>(plan.stages.size()));  // to be steady for a while
-  fewer.micro_batches = std::min(plan.micro_batches, enough);
+  fewer.micro_batches = micro_batches_to_be_steady(plan);
   const Program program = lower(graph, fewer);
   const Timeline timeline = simulate(program, costs, true);
   return timeline.step_s > 0 ? step_s * step_error_s(program, timeline, costs) / timeline.step_s : 0;

@@ -14,6 +14,10 @@ void predict(Plan&, const Graph&, const CostModel&);
 /// which the pipeline works steadily.
 void predict_steady(Plan&, const Graph&, const CostModel&);
 
+/// Of a step of so many, or fewer where the plan has no more, the last micro-batches are as those of the
+/// plan.
+int micro_batches_to_be_steady(const Plan&);
+
 /// The standard deviation of a step that is predicted to take that long (program/order/step_error.h); 0 where
 /// costs are not measured. Of many micro-batches it is the same part of the step as of fewer, whose timeline
 /// fits into memory.

@@ -358,9 +358,9 @@ class ForgedPlan : public BadInput {
   }
 };
 
-/// What a candidate that lost would have taken is in no other place of the file.
+/// What a candidate that lost would have taken is in no other place; no sum of the plan is in a bucket.
 bool may_be_another(const std::string& dataset, std::int64_t value) {
-  return dataset == "candidates/memory" && value >= 0;
+  return (dataset == "candidates/memory" && value >= 0) || (dataset == "sync/bucket" && value == -1);
 }
 
 TEST_F(ForgedPlan, IsRefusedWhicheverNumberIsForged) {

@@ -186,22 +186,22 @@ between_nodes = {{ latency_us = 50, gb_per_s = {} }}
   std::string model_;
 };
 
-void hold(const Case& of, const std::vector<Result>& results, const Targets& targets, HeldTargets& held) {
+void hold(const Case& of, const std::vector<Result>& results, const Targets& targets, HeldTargets& tally) {
   const double without_s = results[0].measured_s, with_s = results[1].measured_s, gain = without_s / with_s;
   if (results.size() > 2) {
     const double ideal_s = results[2].measured_s;
-    held.hold(fmt::format("overlap over what hiding all reaches, at most {}", targets.of_ideal),
-              with_s / ideal_s, with_s <= targets.of_ideal * ideal_s);
-    held.hold(fmt::format("without overlap over that, more than {}", targets.lost_without),
-              without_s / ideal_s, without_s > targets.lost_without * ideal_s);
+    tally.hold(fmt::format("overlap over what hiding all reaches, at most {}", targets.of_ideal),
+               with_s / ideal_s, with_s <= targets.of_ideal * ideal_s);
+    tally.hold(fmt::format("without overlap over that, more than {}", targets.lost_without),
+               without_s / ideal_s, without_s > targets.lost_without * ideal_s);
   } else if (of.transfer_over_forward == 0) {
     const double predicted = results[0].predicted_s / results[1].predicted_s;
-    held.hold(fmt::format("gain over the predicted one of {:.2f}, at least {}", predicted,
-                          targets.of_predicted_gain),
-              (gain - 1) / (predicted - 1), gain - 1 >= targets.of_predicted_gain * (predicted - 1));
+    tally.hold(fmt::format("gain over the predicted one of {:.2f}, at least {}", predicted,
+                           targets.of_predicted_gain),
+               (gain - 1) / (predicted - 1), gain - 1 >= targets.of_predicted_gain * (predicted - 1));
   } else {
     const double least = of.transfer_over_forward < 1 ? targets.at_a_fifth : targets.of_unet;
-    held.hold(fmt::format("gain, at least {}", least), gain, gain >= least);
+    tally.hold(fmt::format("gain, at least {}", least), gain, gain >= least);
   }
 }
 
@@ -218,7 +218,7 @@ int run(const std::vector<std::string>& words) {
   if (const int status = status_of_hosts(); status != 0) return status;
   fmt::print("{} emulated hosts of one rank, {} Mbit/s, computations emulated\n\n", kHosts, kMbit);
   const Targets targets = read_targets();
-  HeldTargets held;
+  HeldTargets tally;
   for (const Case& of : cases()) {
     if (std::string(of.name).find(only) == std::string::npos) continue;
     const std::vector<Result> results = Measuring(of, rounds, steps).run();
@@ -226,10 +226,10 @@ int run(const std::vector<std::string>& words) {
       fmt::print("  {:<32} predicted {:>8.1f} ms{} measured {:>8.1f} ms\n", of.ways[w].name,
                  1e3 * results[w].predicted_s, of.ways[w].is_ideal ? " (on the links)," : ",",
                  1e3 * results[w].measured_s);
-    hold(of, results, targets, held);
+    hold(of, results, targets, tally);
     std::fflush(stdout);
   }
-  return held.finish() || !check ? 0 : 1;
+  return tally.finish() || !check ? 0 : 1;
 }
 
 }  // namespace

@@ -68,7 +68,7 @@ TEST_F(GradientBuckets, AreFilledUpToTheirSize) {
   Plan plan = data_parallel("each");
   const std::vector<ReducedGradient> sums = sums_of(plan, uses_);
   constexpr std::int64_t first_bytes = 1024, bytes = 8192;
-  set_buckets(plan, uses_, {bytes, first_bytes});
+  set_buckets(plan, uses_, {bytes, first_bytes, false});
   EXPECT_NO_THROW(check_plan(plan, graph_));
   // What is added up at once, one sum or more.
   std::map<ValueIndex, int> bucket_of;
@@ -100,6 +100,24 @@ TEST_F(GradientBuckets, AreFilledUpToTheirSize) {
   EXPECT_GT(buckets.size(), 1u);
 }
 
+// PyTorch's DistributedDataParallel closes a bucket when it has its bytes, not before it would have more.
+TEST_F(GradientBuckets, MayBeClosedOnceTheyHaveTheirSize) {
+  Plan plan = data_parallel("each");
+  const std::vector<ReducedGradient> sums = sums_of(plan, uses_);
+  constexpr std::int64_t bytes = 4096;
+  set_buckets(plan, uses_, {bytes, 0, true});
+  const auto buckets = buckets_of(plan, uses_);
+  ASSERT_GT(buckets.size(), 1u);
+  for (const auto& [bucket, members] : buckets) {
+    std::int64_t before_last = 0;
+    for (std::size_t i = 0; i + 1 < members.size(); ++i) before_last += buffer_bytes(members[i].tile);
+    EXPECT_LT(before_last, bytes);
+    if (members.back().sum != sums.back().sum) {
+      EXPECT_GE(before_last + buffer_bytes(members.back().tile), bytes);
+    }
+  }
+}
+
 TEST_F(GradientBuckets, HoldEverythingWhereAllIsAddedUpAtOnce) {
   const Plan plan = data_parallel("one");
   const auto buckets = buckets_of(plan, uses_);
@@ -108,29 +126,47 @@ TEST_F(GradientBuckets, HoldEverythingWhereAllIsAddedUpAtOnce) {
   EXPECT_EQ(plan.sync.size(), buckets.at(0).size());
 }
 
+std::vector<int> axes_of(const ReducedGradient& sum) {
+  std::vector<int> axes;
+  for (const ConversionStep& step : sum.steps) axes.push_back(step.axis);
+  return axes;
+}
+
 TEST_F(GradientBuckets, HaveNoSumThatIsAddedUpOverOtherAxes) {
-  // Of rows and columns that tensor parallelism cuts up no device has a term, of all else each has.
+  // Samples split over both axes, but in the second stage over one of them: what is on neither is on one
+  // mesh.
   Plan plan = pinned(R"(
 [[stage]]
-layers = 4
+layers = 2
+mesh = [2, 2]
+axes = ["data", "data"]
+state_sharding = "none"
+[[stage]]
+layers = 2
 mesh = [2, 2]
 axes = ["data", "tensor"]
-)")
+state_sharding = "none"
+)",
+                     small_cluster(8))
                   .plan;
   set_buckets(plan, uses_, find_buckets("one"));
   EXPECT_NO_THROW(check_plan(plan, graph_));
-  std::set<std::vector<int>> axes;
-  for (const auto& [bucket, members] : buckets_of(plan, uses_)) {
-    std::set<std::vector<int>> of_bucket;
-    for (const ReducedGradient& member : members) {
-      std::vector<int> over;
-      for (const ConversionStep& step : member.steps) over.push_back(step.axis);
-      of_bucket.insert(over);
+  std::map<int, std::set<std::pair<MeshIndex, std::vector<int>>>> of_buckets;
+  std::set<std::vector<int>> all;
+  std::map<ValueIndex, int> bucket_of;
+  for (const GradientSync& sync : plan.sync) bucket_of[sync.sum] = sync.bucket;
+  for (const MeshIndex m : plan.meshes.indices())
+    for (const ReducedGradient& sum : sums_of(plan, uses_, m)) {
+      all.insert(axes_of(sum));
+      if (bucket_of.contains(sum.sum)) of_buckets[bucket_of.at(sum.sum)].insert({m, axes_of(sum)});
     }
-    EXPECT_EQ(of_bucket.size(), 1u);
-    axes.insert(of_bucket.begin(), of_bucket.end());
-  }
-  EXPECT_GE(axes.size(), 1u);
+  EXPECT_GE(all.size(), 2u);
+  EXPECT_GE(of_buckets.size(), 2u);
+  for (const auto& [bucket, kinds] : of_buckets) EXPECT_EQ(kinds.size(), 1u) << bucket;
+
+  Plan mixed = plan;
+  for (GradientSync& sync : mixed.sync) sync.bucket = 0;
+  EXPECT_THROW(check_plan(mixed, graph_), Error);
 }
 
 TEST_F(GradientBuckets, TakeLessTimeThanManySumsWhereMessagesAreSlowToStart) {
@@ -217,6 +253,9 @@ TEST_F(GradientBuckets, AreRefusedWhereNoCollectiveCanAddThemUp) {
   const ValueIndex twice = plan.sync[1].sum;
   EXPECT_EQ(message([](Plan& p) { p.sync[2] = p.sync[1]; }),
             "sum of gradients " + std::to_string(twice) + " is in a bucket twice, or out of order");
+  EXPECT_EQ(message([](Plan& p) { p.sync.back().bucket = 2; }), "there is a bucket 2, but none 1");
+  EXPECT_EQ(message([](Plan& p) { p.sync.back().bucket = 1; }),
+            "bucket 1 has one sum of gradients, expected two or more");
   EXPECT_THROW(find_buckets("parameter-server"), Error);
 }
 

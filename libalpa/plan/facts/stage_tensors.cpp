@@ -8,6 +8,7 @@
 
 #include "libalpa/plan/facts/synchronisation.h"
 #include "libalpa/plan/facts/training_state.h"
+#include "libalpa/plan/reduced_gradients.h"
 
 namespace alpa {
 namespace {
@@ -84,15 +85,15 @@ StageTensors stage_tensors(const Placement& placement, StageIndex stage) {
   const Conversions conversions(placement.plan().cluster, placement.plan().meshes[on]);
   LayoutGroups optimizer, gradients, synchronisation, activations;
   for_each_training_state(placement, stage, [&](const State& parameter, ValueIndex v, bool is_state) {
-    if (const NodeIndex maker = value_of(graph, v).producer;
-        maker >= 0 && node_of(graph, maker).op->sums_micro_batches && placement.mesh_of_value(v) == on)
-      synchronisation.add(synchronisation_text(placement, on, conversions, v), parameter.name);
     if (layout(v) == layout(parameter.value)) return;
     if (is_state)
       optimizer.add(words(v), graph.states[placement.uses().state_at[v]].name);
     else
       gradients.add(words(v), parameter.name);
   });
+  for (const ValueIndex sum : sums_of_gradients(graph))
+    if (here(sum))
+      synchronisation.add(synchronisation_text(placement, on, conversions, sum), value_of(graph, sum).name);
   for (const ValueIndex v : placement.semantics(stage).saved_values())
     if (here(v) && layout(v) != replicated_spec(layout(v).axes.size()))
       activations.add(words(v), value_of(graph, v).name);

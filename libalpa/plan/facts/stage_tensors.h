@@ -27,7 +27,7 @@ struct StageTensors {
   std::vector<ParameterGroup> parameters;    ///< by name
   std::vector<LayoutGroup> optimizer;        ///< states that lie otherwise than their parameter
   std::vector<LayoutGroup> gradients;        ///< sums that do
-  std::vector<LayoutGroup> synchronisation;  ///< of the parameters: synchronisation_text()
+  std::vector<LayoutGroup> synchronisation;  ///< of all sums: synchronisation_text()
   std::vector<LayoutGroup> activations;      ///< saved for the backward, that are split
 };
 StageTensors stage_tensors(const Placement&, StageIndex stage);

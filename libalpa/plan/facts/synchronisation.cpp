@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <string_view>
 #include <vector>
 
 namespace alpa {
@@ -20,38 +21,82 @@ bool gathers_along(const Placement& placement, NodeIndex n, MeshIndex mesh, int 
   return false;
 }
 
+class SynchronisationWords {
+ public:
+  SynchronisationWords(const Placement& placement, MeshIndex mesh, const Conversions& conversions)
+      : placement_(placement),
+        graph_(placement.graph()),
+        mesh_(mesh),
+        shape_(placement.plan().meshes[mesh].shape),
+        conversions_(conversions) {}
+
+  std::string of(ValueIndex sum) {
+    const NodeIndex summing = value_of(graph_, sum).producer;
+    const Node& sums = node_of(graph_, summing);
+    for (std::size_t i = 0; i < sums.operands.size(); ++i)
+      add_gradient(sums.operands[i], placement_.node_layout(summing).operands[i]);
+    add_rest(sum, placement_.layout_at_rest(sum, mesh_));
+    if (words_.empty()) return "no communication";
+    if (std::ranges::count(placement_.plan().sync, sum, &GradientSync::sum) > 0)
+      words_.emplace_back("in a bucket");
+    return fmt::format("{}", fmt::join(words_, ", "));
+  }
+
+ private:
+  void add_steps(ValueIndex value, const ShardingSpec& from, const ShardingSpec& to, const char* when) {
+    const Conversion* const steps = conversions_.between(value_of(graph_, value).type, from, to);
+    for (const ConversionStep& step : steps ? *steps : Conversion())
+      words_.push_back(fmt::format("{} over {} devices (axis {}){}", conversion_name(step.kind),
+                                   shape_[step.axis], step.axis, when));
+  }
+
+  void add_gradient(ValueIndex gradient, const ShardingSpec& summed) {
+    const NodeIndex maker = value_of(graph_, gradient).producer;
+    if (maker < 0 || placement_.mesh_of_node(maker) != mesh_) return;
+    for (int axis = 0; axis < static_cast<int>(shape_.size()); ++axis)
+      if (placement_.plan().node_strategy[maker][axis] == kIdleAxis &&
+          gathers_along(placement_, maker, mesh_, axis))
+        words_.push_back(
+            fmt::format("made by all {} devices of gathered factors (axis {})", shape_[axis], axis));
+    const std::vector<ValueIndex>& made = node_of(graph_, maker).results;
+    const auto result = std::ranges::find(made, gradient) - made.begin();
+    add_steps(gradient, placement_.node_layout(maker).results[static_cast<std::size_t>(result)], summed,
+              ", in each micro-batch");
+  }
+
+  /// From the end of the step on: over the mesh, to another, or on into a sum of several, as of tied weights.
+  void add_rest(ValueIndex value, const ShardingSpec& lies) {
+    const NodeIndex* user_here = nullptr;
+    for (const NodeIndex& user : placement_.uses().users_of(value))
+      if (placement_.mesh_of_node(user) == mesh_) user_here = &user;
+    for (const PlannedTransfer& transfer : placement_.plan().transfers)
+      if (transfer.value == value) {
+        if (user_here == nullptr) add_steps(value, lies, without_terms(lies), "");
+        words_.push_back(fmt::format("sent to mesh {}", transfer.to_mesh));
+      }
+    if (user_here == nullptr) return;
+    add_steps(value, lies, placement_.layout_in_update(value, mesh_), "");
+    const Node& user = node_of(graph_, *user_here);
+    if (std::string_view(user.op->name) == "add" && user.phase == Phase::update) {
+      const auto before = std::ssize(words_);
+      add_rest(user.results[0], placement_.node_layout(*user_here).results[0]);
+      if (std::ssize(words_) > before) words_.insert(words_.begin() + before, "added to another");
+    }
+  }
+
+  const Placement& placement_;
+  const Graph& graph_;
+  MeshIndex mesh_;
+  const MeshShape& shape_;
+  const Conversions& conversions_;
+  std::vector<std::string> words_;
+};
+
 }  // namespace
 
 std::string synchronisation_text(const Placement& placement, MeshIndex mesh, const Conversions& conversions,
                                  ValueIndex sum) {
-  const Graph& graph = placement.graph();
-  const Plan& plan = placement.plan();
-  const MeshShape& shape = plan.meshes[mesh].shape;
-  std::vector<std::string> words;
-  const auto add_steps = [&](const ShardingSpec& from, const ShardingSpec& to, const char* when) {
-    const Conversion* const steps = conversions.between(value_of(graph, sum).type, from, to);
-    for (const ConversionStep& step : steps ? *steps : Conversion())
-      words.push_back(fmt::format("{} over {} devices (axis {}){}", conversion_name(step.kind),
-                                  shape[step.axis], step.axis, when));
-  };
-  const NodeIndex summing = value_of(graph, sum).producer;
-  const Node& sums = node_of(graph, summing);
-  for (std::size_t i = 0; i < sums.operands.size(); ++i) {
-    const NodeIndex maker = value_of(graph, sums.operands[i]).producer;
-    if (maker < 0 || placement.mesh_of_node(maker) != mesh) continue;
-    for (int axis = 0; axis < static_cast<int>(shape.size()); ++axis)
-      if (plan.node_strategy[maker][axis] == kIdleAxis && gathers_along(placement, maker, mesh, axis))
-        words.push_back(
-            fmt::format("made by all {} devices of gathered factors (axis {})", shape[axis], axis));
-    const std::vector<ValueIndex>& made = node_of(graph, maker).results;
-    const auto result = std::ranges::find(made, sums.operands[i]) - made.begin();
-    add_steps(placement.node_layout(maker).results[static_cast<std::size_t>(result)],
-              placement.node_layout(summing).operands[i], ", in each micro-batch");
-  }
-  add_steps(placement.layout_at_rest(sum, mesh), placement.layout_in_update(sum, mesh), "");
-  if (words.empty()) return "no communication";
-  if (std::ranges::count(plan.sync, sum, &GradientSync::sum) > 0) words.emplace_back("in a bucket");
-  return fmt::format("{}", fmt::join(words, ", "));
+  return SynchronisationWords(placement, mesh, conversions).of(sum);
 }
 
 }  // namespace alpa

@@ -130,8 +130,8 @@ bool may_rest(const ShardingSpec& spec, const StageRequest& request) {
     const AxisRole role = request.roles[axis];
     if (role == AxisRole::free || role == AxisRole::tensor || role == AxisRole::expert) continue;
     const bool is_split = splits_along(spec, static_cast<int>(axis));
-    if (is_split != (request.state_sharding == StateSharding::parameters && role == AxisRole::data))
-      return false;
+    const bool is_of_data = role == AxisRole::data || role == AxisRole::factors;
+    if (is_split != (request.state_sharding == StateSharding::parameters && is_of_data)) return false;
   }
   return true;
 }

@@ -156,9 +156,15 @@ class Races {
     }
     const int micro_batch = buffer.residence == Residence::micro_batch ? run.micro_batch : kAnything;
     if (!writes) {
-      if (place.holds == kNothing)
-        wrong(now.run, now.instruction,
-              fmt::format("reads {} before anything wrote it", buffer_words(mesh_, b)));
+      const auto need = [&](const Place& written, BufferIndex what) {
+        if (written.holds == kNothing)
+          wrong(now.run, now.instruction,
+                fmt::format("reads {} before anything wrote it", buffer_words(mesh_, what)));
+      };
+      need(place, b);
+      // Of a whole the first of its views that is written is not enough.
+      if (const auto parts = overlaps_.find(b); buffer.view_of < 0 && parts != overlaps_.end())
+        for (const BufferIndex part : parts->second) need(places_[part][slot], part);
       if (micro_batch >= 0 && (place.holds != micro_batch || place.of != b))
         wrong(now.run, now.instruction,
               fmt::format("reads {}, where {}micro-batch {} is in the same slot", buffer_words(mesh_, b),

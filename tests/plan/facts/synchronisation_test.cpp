@@ -53,6 +53,12 @@ TEST(Synchronisation, OfDataParallelismIsAnAllReduce) {
   EXPECT_THAT(ways("data-parallel"), Each(testing::Not(HasSubstr("bucket"))));
 }
 
+TEST(Synchronisation, OfTiedWeightsIsThatOfTheirSum) {
+  // Of each device's samples all gradients are terms of sums, so none is there without.
+  EXPECT_THAT(ways("data-parallel"), Each(HasSubstr("all-reduce over 4 devices (axis 0)")));
+  EXPECT_THAT(ways("data-parallel"), Contains("added to another, all-reduce over 4 devices (axis 0)"));
+}
+
 TEST(Synchronisation, OfShardedStatesIsAReduceScatter) {
   EXPECT_THAT(ways("zero-2"), Contains(HasSubstr("reduce-scatter over 4 devices (axis 0)")));
 }

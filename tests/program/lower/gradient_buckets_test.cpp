@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "libalpa/base/error.h"
+#include "libalpa/program/order/dependences.h"
 #include "libalpa/program/order/verify.h"
 #include "tests/support/small_plans.h"
 
@@ -62,18 +64,46 @@ TEST(BucketsOfSums, TakeNoMemoryBeyondThatOfTheirSums) {
 
 TEST(BucketsOfSums, AreAddedUpOnceTheLastOfThemIsThere) {
   Lowered lowered = data_parallel("each", 2);
-  const GraphUses uses(lowered.graph);
-  set_buckets(lowered.plan, uses, {8192, 1024});
+  set_buckets(lowered.plan, GraphUses(lowered.graph), {8192, 1024, false});
   lowered.plan.overlap = Overlap::all;
   check_plan(lowered.plan, lowered.graph);
-  lowered.program = lower(lowered.graph, lowered.plan);
-  EXPECT_NO_THROW(verify(lowered.program));
-  const std::size_t in_buckets = lowered.plan.sync.size();
+  const Program program = lower(lowered.graph, lowered.plan);
+  EXPECT_NO_THROW(verify(program));
+  const MeshProgram& mesh = program.meshes[0_m];
+  const Dependences waits = dependences(mesh);
   std::size_t buckets = 0;
-  for (const GradientSync& sync : lowered.plan.sync)
-    buckets = std::max(buckets, static_cast<std::size_t>(sync.bucket) + 1);
-  const std::size_t alone = all_reduces(data_parallel("each", 2).program.meshes[0_m]).size() - in_buckets;
-  EXPECT_EQ(all_reduces(lowered.program.meshes[0_m]).size(), buckets + alone);
+  for (int s = 0; s < std::ssize(mesh.segments); ++s)
+    for (int i = 0; i < std::ssize(mesh.segments[s].instructions); ++i) {
+      const auto* sum = std::get_if<Convert>(&mesh.segments[s].instructions[i].body);
+      if (sum == nullptr || sum->from != sum->to || mesh.buffers[sum->from].value >= 0) continue;
+      ++buckets;
+      for (int b = 0; b < std::ssize(mesh.segments); ++b)  // the backward that makes them
+        for (int made = 0; made < std::ssize(mesh.segments[b].instructions); ++made) {
+          if (b == s) continue;
+          const std::vector<BufferIndex> written = buffers_written(mesh.segments[b].instructions[made]);
+          const auto is_of_bucket = [&](BufferIndex w) { return mesh.buffers[w].view_of == sum->from; };
+          if (std::ranges::none_of(written, is_of_bucket)) continue;
+          const auto is_after = [&](const Dependence& wait) {
+            return wait.segment == b && wait.instruction >= made;
+          };
+          EXPECT_TRUE(std::ranges::any_of(waits[s][i], is_after)) << "instruction " << made;
+        }
+    }
+  EXPECT_GT(buckets, 1u);
+}
+
+TEST(BucketsOfSums, AreNotReadBeforeAllOfThemAreWritten) {
+  Lowered lowered = data_parallel("one", 1);
+  MeshProgram& mesh = lowered.program.meshes[0_m];
+  const BufferIndex bucket = all_reduces(mesh).front()->from;
+  std::vector<Instruction>& backward = segment_of_kind(mesh, SegmentKind::backward).instructions;
+  const auto makes_part = std::ranges::find_if(backward, [&](const Instruction& instruction) {
+    const std::vector<BufferIndex> written = buffers_written(instruction);
+    return std::ranges::any_of(written, [&](BufferIndex b) { return mesh.buffers[b].view_of == bucket; });
+  });
+  ASSERT_NE(makes_part, backward.end());
+  backward.erase(makes_part);
+  EXPECT_THROW(verify(lowered.program), Error);
 }
 
 TEST(BucketsOfSums, AreNoPartOfAnEvaluation) {
