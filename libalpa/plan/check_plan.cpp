@@ -242,8 +242,11 @@ void check_transfers(const Placement& placement) {
 /// Buckets have sums of one mesh that one collective can add up.
 void check_sync(const Placement& placement) {
   const Plan& plan = placement.plan();
-  std::map<int, std::pair<MeshIndex, ReducedGradient>> buckets;  // the first sum of each
-  std::map<int, int> counts;
+  struct Bucket {
+    const std::pair<MeshIndex, ReducedGradient>* first = nullptr;
+    int count = 0;
+  };
+  std::map<int, Bucket> buckets;
   std::map<ValueIndex, std::pair<MeshIndex, ReducedGradient>> sums;
   if (plan.sync.empty()) return;
   for (const MeshIndex m : plan.meshes.indices())
@@ -257,15 +260,16 @@ void check_sync(const Placement& placement) {
     if (sum == sums.end())
       refuse(fmt::format("value {} is in bucket {}, but is no sum of gradients that devices add up in place",
                          value, bucket));
-    const auto& [mesh, first] = buckets.insert({bucket, sum->second}).first->second;
-    if (bucket < 0 || mesh != sum->second.first || !can_share_bucket(first, sum->second.second))
+    Bucket& of = buckets[bucket];
+    if (of.count++ == 0) of.first = &sum->second;
+    const auto& [mesh, first] = *of.first;
+    if (mesh != sum->second.first || !can_share_bucket(first, sum->second.second))
       refuse(fmt::format("bucket {} has sums of gradients {} and {}, which are not added up alike", bucket,
                          first.sum, value));
-    ++counts[bucket];
   }
-  for (int expected = 0; const auto& [bucket, count] : counts) {
+  for (int expected = 0; const auto& [bucket, of] : buckets) {
     if (bucket != expected++) refuse(fmt::format("there is a bucket {}, but none {}", bucket, expected - 1));
-    if (count < 2) refuse(fmt::format("bucket {} has one sum of gradients, expected two or more", bucket));
+    if (of.count < 2) refuse(fmt::format("bucket {} has one sum of gradients, expected two or more", bucket));
   }
 }
 

@@ -13,6 +13,11 @@
 
 namespace alpa {
 
+int Plan::bucket_of(ValueIndex sum) const {
+  const auto at = std::ranges::lower_bound(sync, sum, {}, &GradientSync::sum);
+  return at != sync.end() && at->sum == sum ? at->bucket : -1;
+}
+
 int Plan::devices() const {
   int end = 0;
   for (const DeviceMesh& mesh : meshes) end = std::max(end, mesh.first_device + device_count(mesh.shape));

@@ -188,6 +188,7 @@ struct Plan {
 
   bool operator==(const Plan&) const = default;
   int devices() const;
+  int bucket_of(ValueIndex sum) const;  ///< of `sync`; -1: it is by itself
   /// Its costs were measured on its cluster's machines.
   bool is_measured() const { return !profile_fingerprint.empty() && extrapolated_from.empty(); }
   const DeviceMesh& mesh_of(StageIndex stage) const { return meshes[stages[stage].mesh]; }

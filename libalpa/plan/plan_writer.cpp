@@ -69,12 +69,10 @@ void write_nodes(H5Writer& file, const Plan& plan, const Graph& graph) {
 
 /// A row for each sum of gradients; buckets are -1 where it is in none.
 void write_sync(H5Writer& file, const Plan& plan, const Graph& graph) {
-  std::map<ValueIndex, int> bucket_of;
-  for (const GradientSync& sync : plan.sync) bucket_of[sync.sum] = sync.bucket;
   std::vector<std::int64_t> value, bucket;
   for (const ValueIndex sum : sums_of_gradients(graph)) {
     value.push_back(sum);
-    bucket.push_back(bucket_of.contains(sum) ? bucket_of.at(sum) : -1);
+    bucket.push_back(plan.bucket_of(sum));
   }
   file.column("/sync/value", value, "1");
   file.column("/sync/bucket", bucket, "1");

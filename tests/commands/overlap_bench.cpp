@@ -147,20 +147,7 @@ class Measuring {
   std::string plan_file(std::size_t way) const { return runs_.path(fmt::format("plan{}.h5", way)); }
 
   std::string cluster(double tflops) const {
-    return runs_.written("cluster.toml", fmt::format(R"(
-name = "overlap"
-device = "emulated"
-nodes = {}
-devices_per_node = 1
-memory_gib = 8
-f32_tflops = {}
-bf16_tflops = {}
-memory_gb_per_s = 1000
-launch_us = 0
-within_node = {{ latency_us = 5, gb_per_s = 3 }}
-between_nodes = {{ latency_us = 50, gb_per_s = {} }}
-)",
-                                                     kHosts, tflops, tflops, kMbit / 8e3 * 1448 / 1514));
+    return runs_.written("cluster.toml", emulated_cluster(kHosts, kMbit, tflops, 50, 1000));
   }
 
   void plan(const std::string& machines, const std::string& options, const std::string& out) const {

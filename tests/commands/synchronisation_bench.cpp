@@ -21,7 +21,7 @@ namespace alpa {
 namespace {
 
 constexpr int kHosts = 4, kLayers = 8;
-constexpr double kMbit = 1000, kBytesPerS = kMbit / 8e3 * 1e9 * 1448 / 1514;  ///< less TCP/IP
+constexpr double kMbit = 1000, kBytesPerS = link_bytes_per_s(kMbit);
 constexpr double kWidth = 1024, kPixels = 64, kClasses = 10;
 
 /// What one data-parallel step of the perceptron takes by arithmetic alone, with that many samples a device.
@@ -69,21 +69,7 @@ layers = {}
 batch = {}
 )",
                                                      ALPA_SOURCE_DIR, kWidth, kLayers, kHosts * samples));
-    cluster_ =
-        runs_.written("cluster.toml", fmt::format(R"(
-name = "hosts"
-device = "emulated"
-nodes = {}
-devices_per_node = 1
-memory_gib = 8
-f32_tflops = {}
-bf16_tflops = {}
-memory_gb_per_s = 100000
-launch_us = 0
-within_node = {{ latency_us = 5, gb_per_s = 3 }}
-between_nodes = {{ latency_us = {}, gb_per_s = {} }}
-)",
-                                                  kHosts, tflops, tflops, latency_us, kBytesPerS / 1e9));
+    cluster_ = runs_.written("cluster.toml", emulated_cluster(kHosts, kMbit, tflops, latency_us, 1e5));
   }
 
   double planned_s(const std::string& options) const {

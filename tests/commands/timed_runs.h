@@ -28,6 +28,28 @@ struct Hosts {
   std::string mbit = "none";  ///< of their links
 };
 
+/// Bytes a second of a link of so many Mbit/s, less the headers of TCP/IP.
+constexpr double link_bytes_per_s(double mbit) { return mbit / 8 * 1e6 * 1448 / 1514; }
+
+/// A cluster file of emulated hosts of one device each that are joined by such links.
+inline std::string emulated_cluster(int hosts, double mbit, double tflops, double latency_us,
+                                    double memory_gb_per_s) {
+  return fmt::format(R"(
+name = "hosts"
+device = "emulated"
+nodes = {}
+devices_per_node = 1
+memory_gib = 8
+f32_tflops = {}
+bf16_tflops = {}
+memory_gb_per_s = {}
+launch_us = 0
+within_node = {{ latency_us = 5, gb_per_s = 3 }}
+between_nodes = {{ latency_us = {}, gb_per_s = {} }}
+)",
+                     hosts, tflops, tflops, memory_gb_per_s, latency_us, link_bytes_per_s(mbit) / 1e9);
+}
+
 /// Runs commands; what they write goes to a folder of its own.
 class TimedRuns {
  public:

@@ -133,8 +133,7 @@ std::vector<int> axes_of(const ReducedGradient& sum) {
 }
 
 TEST_F(GradientBuckets, HaveNoSumThatIsAddedUpOverOtherAxes) {
-  // Samples split over both axes, but in the second stage over one of them: what is on neither is on one
-  // mesh.
+  // The first stage splits samples over both axes, the second over one, so their sums are over other axes.
   Plan plan = pinned(R"(
 [[stage]]
 layers = 2

@@ -5,7 +5,6 @@
 namespace alpa {
 namespace {
 
-/// Model, method, devices, micro-batches, schedule.
 class TrainingInBuckets : public testing::TestWithParam<TinyCase> {
  protected:
   static TinyCase with(const std::string& sync) {

@@ -37,8 +37,7 @@ class SynchronisationWords {
       add_gradient(sums.operands[i], placement_.node_layout(summing).operands[i]);
     add_rest(sum, placement_.layout_at_rest(sum, mesh_));
     if (words_.empty()) return "no communication";
-    if (std::ranges::count(placement_.plan().sync, sum, &GradientSync::sum) > 0)
-      words_.emplace_back("in a bucket");
+    if (placement_.plan().bucket_of(sum) >= 0) words_.emplace_back("in a bucket");
     return fmt::format("{}", fmt::join(words_, ", "));
   }
 

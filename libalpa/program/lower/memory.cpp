@@ -231,13 +231,11 @@ void lay_out(MeshProgram& program, const Graph& graph, std::int64_t limit) {
   place(Residence::state);
   const std::int64_t states_end = at;
   place(Residence::step);
-  std::int64_t messages = 0;  // pieces on their way last a step too
+  program.memory.gradients = 0;  // in buckets too; pieces of messages on their way last a step as well
   for (const Buffer& buffer : program.buffers)
-    if (buffer.residence == Residence::step && buffer.space == MemorySpace::device) {
-      if (buffer.value < 0 && buffer.view_of < 0) messages += buffer.bytes * buffer.slots;
-      if (buffer.value >= 0 && buffer.view_of >= 0) messages -= buffer.bytes;  // of a bucket of sums
-    }
-  program.memory.gradients = at - states_end - messages;
+    if (buffer.residence == Residence::step && buffer.value >= 0 && buffer.space == MemorySpace::device)
+      program.memory.gradients += buffer.bytes * buffer.slots;
+  const std::int64_t messages = at - states_end - program.memory.gradients;
   const std::int64_t step_end = at;
   place(Residence::micro_batch);
   program.memory.activations = at - step_end;

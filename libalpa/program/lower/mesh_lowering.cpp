@@ -219,18 +219,15 @@ void MeshLowering::correct_update() {
 /// waits for another that comes later.
 void MeshLowering::sum_gradients() {
   const std::vector<ReducedGradient> sums = reduced_gradients(placement_, mesh_, values_.conversions());
-  std::map<ValueIndex, int> bucket_of;
-  for (const GradientSync& sync : plan_.sync) bucket_of[sync.sum] = sync.bucket;
   std::map<int, std::vector<ValueIndex>> buckets;
   for (const ReducedGradient& each : sums)
-    if (const auto of = bucket_of.find(each.sum); of != bucket_of.end())
-      buckets[of->second].push_back(each.sum);
+    if (const int bucket = plan_.bucket_of(each.sum); bucket >= 0) buckets[bucket].push_back(each.sum);
   for (const ReducedGradient& each : sums) {
-    const auto of = bucket_of.find(each.sum);
-    if (of == bucket_of.end())
+    const int bucket = plan_.bucket_of(each.sum);
+    if (bucket < 0)
       values_.fetch_for_segment(each.sum);
-    else if (buckets.at(of->second).back() == each.sum)
-      values_.sum_together(buckets.at(of->second));
+    else if (buckets.at(bucket).back() == each.sum)
+      values_.sum_together(buckets.at(bucket));
   }
 }
 
