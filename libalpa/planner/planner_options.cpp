@@ -101,6 +101,10 @@ std::optional<UpdateOrder> update_order(const PlannerOptions& options) {
   return find_update_order(options.updates);
 }
 
+bool may_defer_updates(const PlannerOptions& options) {
+  return update_order(options).value_or(UpdateOrder::next_forward) == UpdateOrder::next_forward;
+}
+
 std::optional<BucketSizes> buckets(const PlannerOptions& options) {
   if (options.sync == kFastestSync) return std::nullopt;
   return find_buckets(options.sync);

@@ -108,6 +108,9 @@ std::optional<Overlap> overlap(const PlannerOptions&);
 /// That of every plan; none: of each the fastest that fits.
 std::optional<UpdateOrder> update_order(const PlannerOptions&);
 
+/// Whether steps of plans of graphs whose updates do not wait for the norm may overlap each other.
+bool may_defer_updates(const PlannerOptions&);
+
 /// Those of every plan; none: of each the fastest that fits.
 std::optional<BucketSizes> buckets(const PlannerOptions&);
 

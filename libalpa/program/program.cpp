@@ -42,6 +42,8 @@ bool acts(When when, int micro_batch, int micro_batches) {
       return micro_batch < 0 || micro_batch + 1 == micro_batches;
     case When::norm_binds:
       return false;
+    case When::of_step_before:
+      return micro_batch <= 0;
   }
   return true;
 }

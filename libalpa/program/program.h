@@ -134,8 +134,11 @@ enum class When {
   /// In the update, once all ranks know that the gradient norm binds (UpdateOrder::before_norm). These
   /// instructions come last in it, in a second pass over the step.
   norm_binds,
+  /// For the step before (UpdateOrder::next_forward), in the forward of the first micro-batch, and in the
+  /// update. In the first step there is nothing to do, and after the last one these alone are left.
+  of_step_before,
 };
-/// In a step whose norm does not bind.
+/// In a step whose norm does not bind, and that follows another.
 bool acts(When, int micro_batch, int micro_batches);
 
 struct Instruction {
@@ -237,6 +240,7 @@ struct Program {
   std::int64_t micro_batch_samples = 0;
   int devices_per_node = 1;
   bool corrects_updates = false;  ///< has instructions for When::norm_binds
+  bool defers_updates = false;    ///< has instructions for When::of_step_before; steps may overlap each other
   Overlap overlap = Overlap::none;
 };
 

@@ -104,6 +104,8 @@ const char* when_text(When when) {
       return ", in the last micro-batch";
     case When::norm_binds:
       return ", where the norm binds";
+    case When::of_step_before:
+      return ", of the step before";
   }
   return "";
 }

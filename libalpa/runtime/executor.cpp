@@ -32,6 +32,11 @@ struct Executor::State {
   std::optional<EmulatedClock> clock;
   StepContext context;
   std::deque<PreparedProgram> prepared;  ///< [program]
+  struct Unfinished {
+    std::int64_t step;
+    UpdateScalars update_scalars;
+  };
+  std::optional<Unfinished> unfinished;  ///< the last step, whose updates are left to the next
   std::vector<double> metric_sums;
   bool keep_rows = false;
   std::vector<TimelineRow> rows;
@@ -119,10 +124,37 @@ struct Executor::State {
   /// Without rows: what is predicted and calibrated is a step whose norm does not bind.
   void correct(std::size_t which) {
     StepContext again = context;
-    again.corrects = true;
+    again.pass = Pass::corrections;
     prepared[which].run(again, nullptr);
     for (Communicator* channel : channels) channel->wait_sends(stream());
     stream().synchronize();
+  }
+
+  /// Of programs[which], with what `inputs` say; the results are those of that step.
+  StepResult run_pass(std::size_t which, Pass pass, const StepInputs& inputs, std::int64_t step) {
+    context.begin_s = monotonic_s();
+    context.inputs = &staged(inputs);
+    context.pass = pass;
+    prepared[which].run(context, keep_rows && pass != Pass::rest ? &rows : nullptr);
+    for (Communicator* channel : channels) channel->wait_sends(stream());
+    const MeshProgram& program = mine(which);
+    StepResult result;
+    result.step = step;
+    result.loss_sum = scalar(program, program.loss);
+    if (program.gradient_square_sum >= 0) {
+      const auto square_sum = static_cast<float>(scalar(program, program.gradient_square_sum));
+      result.gradient_norm = std::sqrt(static_cast<double>(square_sum));
+      if (programs[which]->corrects_updates && !clock &&
+          norm_binds(gradient_clip(graph), square_sum, inputs.update_scalars.per_loss_scale)) {
+        const double begin_s = monotonic_s();
+        correct(which);
+        result.correction_s = monotonic_s() - begin_s;
+      }
+    }
+    for (std::size_t m = 0; m < program.metrics.size(); ++m)
+      metric_sums[m] = scalar(program, program.metrics[m]);
+    result.metric_sums = metric_sums;
+    return result;
   }
 
   double scalar(const MeshProgram& program, BufferIndex buffer) {
@@ -204,32 +236,30 @@ void Executor::read_state(StateIndex state, std::int64_t first, std::span<std::b
   state_->stream().synchronize();
 }
 
-StepResult Executor::run(const StepInputs& inputs, std::size_t which) {
+std::optional<StepResult> Executor::run(const StepInputs& inputs, std::size_t which) {
   State& s = *state_;
   if (s.keep_rows) s.rows.clear();
-  s.context.begin_s = monotonic_s();
-  s.context.inputs = &s.staged(inputs);
-  s.prepared[which].run(s.context, s.keep_rows ? &s.rows : nullptr);
-  for (Communicator* channel : s.channels) channel->wait_sends(s.stream());
-  const MeshProgram& program = s.mine(which);
-  StepResult result;
-  result.loss_sum = s.scalar(program, program.loss);
-  bool corrects = false;
-  if (program.gradient_square_sum >= 0) {
-    const auto square_sum = static_cast<float>(s.scalar(program, program.gradient_square_sum));
-    result.gradient_norm = std::sqrt(static_cast<double>(square_sum));
-    corrects = s.programs[which]->corrects_updates && !s.clock &&
-               norm_binds(gradient_clip(s.graph), square_sum, inputs.update_scalars.per_loss_scale);
+  if (!s.programs[which]->defers_updates) {
+    assert(!s.unfinished);
+    return s.run_pass(which, Pass::step, inputs, inputs.step);
   }
-  if (corrects) {
-    const double begin_s = monotonic_s();
-    s.correct(which);
-    result.correction_s = monotonic_s() - begin_s;
+  const auto before = std::exchange(s.unfinished, State::Unfinished{inputs.step, inputs.update_scalars});
+  if (!before) {
+    s.run_pass(which, Pass::first_step, inputs, inputs.step);
+    return std::nullopt;
   }
-  for (std::size_t m = 0; m < program.metrics.size(); ++m)
-    s.metric_sums[m] = s.scalar(program, program.metrics[m]);
-  result.metric_sums = s.metric_sums;
-  return result;
+  StepInputs with_updates = inputs;
+  with_updates.update_scalars = before->update_scalars;
+  return s.run_pass(which, Pass::step, with_updates, before->step);
+}
+
+std::optional<StepResult> Executor::finish() {
+  State& s = *state_;
+  const auto last = std::exchange(s.unfinished, std::nullopt);
+  if (!last) return std::nullopt;
+  StepInputs inputs = *s.context.inputs;
+  inputs.update_scalars = last->update_scalars;
+  return s.run_pass(0, Pass::rest, inputs, last->step);
 }
 
 void Executor::keep_timeline(bool keep) {

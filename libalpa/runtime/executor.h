@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -19,6 +20,7 @@
 namespace alpa {
 
 struct StepResult {
+  std::int64_t step = 0;     ///< as of the inputs
   double loss_sum = 0;       ///< sum of losses over all targets of the step; the same on every rank
   double gradient_norm = 0;  ///< global, before clipping, times the loss scale; 0 in evaluation
   double correction_s = 0;   ///< spent on making updates again as the norm bound (UpdateOrder::before_norm)
@@ -49,8 +51,15 @@ class Executor {
   void write_state(StateIndex state, std::int64_t first, std::span<const std::byte> host);
   void read_state(StateIndex state, std::int64_t first, std::span<std::byte> host);
 
-  /// Runs one step of programs[which] and waits for it. Every rank calls it.
-  StepResult run(const StepInputs&, std::size_t which = 0);
+  /// Runs one step of programs[which] and waits for it; returns what came out. Where updates come in the
+  /// next step (Program::defers_updates), that is known in the next step, and returned then: nothing after
+  /// the first. Every rank calls it.
+  std::optional<StepResult> run(const StepInputs&, std::size_t which = 0);
+
+  /// Makes the updates that the last step has left to the next, and returns what came out of it; nullopt
+  /// where there are none. States are read and written, and other programs run, after that. Every rank calls
+  /// it.
+  std::optional<StepResult> finish();
 
   /// Keeps the rows of the following steps, from the start of each; empties what was kept.
   void keep_timeline(bool keep);

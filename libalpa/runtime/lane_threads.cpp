@@ -14,8 +14,8 @@ namespace alpa {
 LaneThreads::LaneThreads(const Program& program, const MeshProgram& mesh, const RunTable& runs,
                          PreparedSteps& steps, std::vector<Stream*> lanes)
     : program_(program), mesh_(mesh), runs_(runs), steps_(steps), lanes_(std::move(lanes)) {
-  std::vector<std::int64_t> begun(mesh.segments.size());
-  for (const SegmentRun& run : mesh.schedule) earlier_.push_back(begun[run.segment]++);
+  runs_of_.resize(mesh.segments.size());
+  for (const SegmentRun& run : mesh.schedule) earlier_.push_back(runs_of_[run.segment]++);
 
   std::size_t marks = 0;
   for (const Segment& segment : mesh.segments) {
@@ -37,6 +37,7 @@ LaneThreads::LaneThreads(const Program& program, const MeshProgram& mesh, const 
       turn_of_[s][i] = static_cast<int>(marks++);
       if (int& mark = mark_of_[s][i]; mark < 0) mark = static_cast<int>(marks++);
     }
+  end_mark_ = marks++;
   marks_ = std::make_unique<StepMarks>(marks);
 
   for (int lane = 0; lane < static_cast<int>(mesh.lanes.size()); ++lane) {
@@ -69,17 +70,32 @@ bool LaneThreads::is_in_turn(int lane) const {
   return alpa::is_in_turn(mesh_.lanes[lane].kind, program_.overlap);
 }
 
-/// How many runs of what it waits for have to be done; 0: in the step before, which has ended.
-std::int64_t LaneThreads::needed(const Dependence& wait, int run) const {
-  const int meant = runs_.micro_batch_of(wait, run);
-  return meant < 0 ? 0 : earlier_[runs_.run_of(wait.segment, meant)] + 1;
+/// Of its segment.
+std::int64_t LaneThreads::runs_before(std::int64_t step, int run) const {
+  return step * runs_of_[mesh_.schedule[run].segment] + earlier_[run];
 }
 
-bool LaneThreads::may_begin(const PreparedStep& step, int run) const {
+/// How many runs of what it waits for have to be done.
+std::int64_t LaneThreads::needed(const Dependence& wait, std::int64_t step, int run) const {
+  int meant = runs_.micro_batch_of(wait, run);
+  if (meant < 0 && --step < 0) return 0;  // all that was before is done
+  if (meant < 0) meant = runs_.micro_batch_of_step_before(wait, run);
+  return runs_before(step, runs_.run_of(wait.segment, meant)) + 1;
+}
+
+bool LaneThreads::may_begin(const PreparedStep& step, const LaneWalk& walk) const {
   return std::ranges::all_of(step.waits, [&](const Dependence& wait) {
     return marks_->is_reached(static_cast<std::size_t>(mark_of_[wait.segment][wait.instruction]),
-                              needed(wait, run));
+                              needed(wait, walk.step, static_cast<int>(walk.run)));
   });
+}
+
+/// Whether what the lane has still to do may go on in the next step.
+bool LaneThreads::may_wait(const LaneWalk& walk) const {
+  if (!leaves_rest_ || walk.step < step_) return false;
+  const Segment& segment = mesh_.segment_of(mesh_.schedule[walk.run]);
+  const int next = walk.instructions[mesh_.schedule[walk.run].segment][walk.next];
+  return segment.kind == SegmentKind::update && segment.instructions[next].when != When::of_step_before;
 }
 
 void LaneThreads::add_row(std::vector<TimelineRow>& rows, const PreparedStep& step,
@@ -99,11 +115,12 @@ void LaneThreads::compute(StepContext context, std::vector<TimelineRow>* rows) {
       PreparedStep& step = segment[i];
       if (const int turn = turn_of_[run.segment][i]; turn >= 0) {
         marks_->count(static_cast<std::size_t>(turn));
-        marks_->wait(static_cast<std::size_t>(mark_of_[run.segment][i]), earlier_[r] + 1);
+        marks_->wait(static_cast<std::size_t>(mark_of_[run.segment][i]), runs_before(step_, r) + 1);
       }
       if (!computes(step.row.lane)) continue;
       for (const Dependence& wait : step.waits)
-        marks_->wait(static_cast<std::size_t>(mark_of_[wait.segment][wait.instruction]), needed(wait, r));
+        marks_->wait(static_cast<std::size_t>(mark_of_[wait.segment][wait.instruction]),
+                     needed(wait, step_, r));
       if (acts(step, program_, context)) {
         context.stream = lanes_[step.row.lane];
         context.now = step.name;
@@ -114,16 +131,18 @@ void LaneThreads::compute(StepContext context, std::vector<TimelineRow>* rows) {
       if (const int mark = mark_of_[run.segment][i]; mark >= 0) marks_->count(static_cast<std::size_t>(mark));
     }
   }
+  marks_->count(end_mark_);
 }
 
 /// The lane's next instruction, if there is one.
 bool LaneThreads::find(LaneWalk& walk, int& instruction) const {
-  for (; walk.run < mesh_.schedule.size(); ++walk.run, walk.next = 0) {
-    const std::vector<int>& instructions = walk.instructions[mesh_.schedule[walk.run].segment];
-    if (walk.next == instructions.size()) continue;
-    instruction = instructions[walk.next];
-    return true;
-  }
+  for (; walk.step <= step_; ++walk.step, walk.run = 0)
+    for (; walk.run < mesh_.schedule.size(); ++walk.run, walk.next = 0) {
+      const std::vector<int>& instructions = walk.instructions[mesh_.schedule[walk.run].segment];
+      if (walk.next == instructions.size()) continue;
+      instruction = instructions[walk.next];
+      return true;
+    }
   return false;
 }
 
@@ -135,12 +154,16 @@ Progress LaneThreads::move_on(LaneWalk& walk, std::vector<TimelineRow>* rows) {
     PreparedStep& step = steps_[run.segment][i];
     if (!walk.has_begun) {
       const int turn = turn_of_[run.segment][i];
-      if (turn >= 0 && !marks_->is_reached(static_cast<std::size_t>(turn), earlier_[walk.run] + 1))
+      if (turn >= 0 && !marks_->is_reached(static_cast<std::size_t>(turn),
+                                           runs_before(walk.step, static_cast<int>(walk.run)) + 1))
         return progress;
-      if (!may_begin(step, static_cast<int>(walk.run))) return progress;
+      if (!may_begin(step, walk)) return progress;
       walk.has_begun = true;
       progress = Progress::some;
       walk.start_s = rows ? monotonic_s() : 0;
+      walk.context = context_;
+      walk.context.stream = lanes_[walk.lane];
+      if (walk.step < step_) walk.context.pass = Pass::step;  // which the step before has left
       enter_run(walk.context, program_, mesh_, run);
       walk.context.now = step.name;
       walk.acts = acts(step, program_, walk.context);
@@ -157,19 +180,14 @@ Progress LaneThreads::move_on(LaneWalk& walk, std::vector<TimelineRow>* rows) {
 }
 
 void LaneThreads::communicate() {
-  for (LaneWalk& walk : walks_) {
-    walk.run = walk.next = 0;
-    walk.has_begun = false;
-    walk.context = context_;
-    walk.context.stream = lanes_[walk.lane];
-  }
   for (Naps naps(monotonic_s());;) {
     const std::int64_t seen = marks_->changes();
+    const bool has_computed = marks_->is_reached(end_mark_, step_ + 1);
     bool has_moved = false, is_over = true;
     for (LaneWalk& walk : walks_) {
       const Progress progress = move_on(walk, keeps_rows_ ? &rows_ : nullptr);
       has_moved = has_moved || progress == Progress::some;
-      is_over = is_over && progress == Progress::done;
+      is_over = is_over && (progress == Progress::done || (has_computed && may_wait(walk)));
     }
     if (is_over) return;
     if (marks_->has_given_up()) return cancel();
@@ -216,36 +234,57 @@ void LaneThreads::serve(std::stop_token stop) {
   }
 }
 
-void LaneThreads::run(const StepContext& context, std::vector<TimelineRow>* rows) {
-  marks_->begin_step();
-  context_ = context;
-  keeps_rows_ = rows != nullptr;
-  rows_.clear();
+void LaneThreads::begin_lanes() {
   failure_ = nullptr;
-  const std::size_t first_row = rows ? rows->size() : 0;
-  const auto join = [&] {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return !is_in_step_; });
-  };
   {
     const std::lock_guard lock(mutex_);
     is_in_step_ = true;
   }
   changed_.notify_all();
+}
+
+void LaneThreads::join_lanes() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return !is_in_step_; });
+}
+
+void LaneThreads::run(const StepContext& context, std::vector<TimelineRow>* rows) {
+  if (rows) finish();  // theirs is the time of a step by itself
+  if (leaves_rest_) {
+    ++step_;
+  } else {
+    marks_->begin_step();
+    step_ = 0;
+    for (LaneWalk& walk : walks_) walk.step = 0, walk.run = walk.next = 0, walk.has_begun = false;
+  }
+  leaves_rest_ = program_.defers_updates && context.pass != Pass::rest && !rows;
+  context_ = context;
+  keeps_rows_ = rows != nullptr;
+  rows_.clear();
+  const std::size_t first_row = rows ? rows->size() : 0;
+  begin_lanes();
   try {
     compute(context, rows);
   } catch (const StepMarks::Abandoned&) {
   } catch (...) {
     marks_->give_up();
-    join();
+    join_lanes();
     throw;
   }
-  join();
+  join_lanes();
   if (failure_) std::rethrow_exception(failure_);
   if (!rows) return;
   rows->insert(rows->end(), rows_.begin(), rows_.end());
   std::stable_sort(rows->begin() + static_cast<std::ptrdiff_t>(first_row), rows->end(),
                    [](const TimelineRow& a, const TimelineRow& b) { return a.start_s < b.start_s; });
+}
+
+void LaneThreads::finish() {
+  if (!leaves_rest_) return;
+  leaves_rest_ = false;
+  begin_lanes();
+  join_lanes();
+  if (failure_) std::rethrow_exception(failure_);
 }
 
 }  // namespace alpa

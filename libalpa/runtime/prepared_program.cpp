@@ -9,8 +9,19 @@
 namespace alpa {
 
 bool acts(const PreparedStep& step, const Program& program, const StepContext& context) {
-  return context.corrects ? step.when == When::norm_binds
-                          : acts(step.when, context.micro_batch, program.micro_batches);
+  const bool is_rest = step.when == When::of_step_before;
+  switch (context.pass) {
+    case Pass::corrections:
+      return step.when == When::norm_binds;
+    case Pass::rest:
+      return is_rest && acts(step.when, context.micro_batch, program.micro_batches);
+    case Pass::first_step:
+      if (is_rest) return false;
+      break;
+    case Pass::step:
+      break;
+  }
+  return acts(step.when, context.micro_batch, program.micro_batches);
 }
 
 void enter_run(StepContext& context, const Program& program, const MeshProgram& mesh, const SegmentRun& run) {
@@ -103,8 +114,9 @@ void PreparedProgram::run_one(StepContext& context, int run, int instruction,
   // Even to queue work waits, where much is queued behind a message that does not come.
   const DeviceWaits::Call call(device_.waits(), "the queueing of an instruction");
   for (const Dependence& wait : step.waits) {
-    const int meant = runs_.micro_batch_of(wait, run);
-    if (meant < 0) continue;  // in the step before, which has ended
+    int meant = runs_.micro_batch_of(wait, run);
+    if (meant < 0 && (!program_.defers_updates || watch_)) continue;  // in the step before, which has ended
+    if (meant < 0) meant = runs_.micro_batch_of_step_before(wait, run);
     const Mark& mark = *marks_[wait.segment][wait.instruction];
     const auto micro_batch = static_cast<std::size_t>(meant);
     stream.wait(*mark.events[micro_batch % mark.events.size()]);
@@ -150,8 +162,19 @@ void PreparedProgram::run(StepContext context, std::vector<TimelineRow>* rows) {
       run_one(context, instance.run, instance.instruction, rows);
     }
   }
+  const bool leaves_rest = program_.defers_updates && !checked && !rows;
+  // Of lanes that go on in the next step before the update, of others after it.
+  const auto record_ends = [&](bool goes_on) {
+    const DeviceWaits::Call call(device_.waits(), "the queueing of the end of a step");
+    for (std::size_t lane = 1; lane < streams_.size(); ++lane) {
+      const Lane& of = mesh_.lanes[lane];
+      const bool may_go_on = leaves_rest && of.kind == LaneKind::collective && of.axis >= 0;
+      if (streams_[lane] != streams_[0] && may_go_on == goes_on) streams_[lane]->record(*ends_[lane]);
+    }
+  };
   for (int r = 0; r < static_cast<int>(mesh_.schedule.size()) && !checked; ++r) {
     const SegmentRun& run = mesh_.schedule[r];
+    if (mesh_.segment_of(run).kind == SegmentKind::update) record_ends(true);
     enter_run(context, program_, mesh_, run);
     const auto count = static_cast<int>(mesh_.segment_of(run).instructions.size());
     for (int i = 0; i < count; ++i) {
@@ -159,12 +182,10 @@ void PreparedProgram::run(StepContext context, std::vector<TimelineRow>* rows) {
       for (Communicator* channel : *context.channels) channel->move_sends();
     }
   }
+  record_ends(false);
   const DeviceWaits::Call call(device_.waits(), "the queueing of the end of a step");
-  for (std::size_t lane = 1; lane < streams_.size(); ++lane) {
-    if (streams_[lane] == streams_[0]) continue;
-    streams_[lane]->record(*ends_[lane]);
-    streams_[0]->wait(*ends_[lane]);
-  }
+  for (std::size_t lane = 1; lane < streams_.size(); ++lane)
+    if (streams_[lane] != streams_[0]) streams_[0]->wait(*ends_[lane]);
 }
 
 void PreparedProgram::run_kernels(StepContext context) {

@@ -24,9 +24,9 @@ class PreparedProgram {
                   const CostModel* costs);
   PreparedProgram(const PreparedProgram&) = delete;
 
-  /// Queues a whole step; later work of the first lane starts when all of it is done. Where `rows` is given,
-  /// waits after each instruction and adds a row. Where the context corrects, what is for When::norm_binds
-  /// alone, after the step that it is of.
+  /// Queues what of a step the context's pass is of; later work of the first lane starts when all of it is
+  /// done, but for collectives of the update where steps may overlap each other. Where `rows` is given, waits
+  /// after each instruction and adds a row; and nothing goes on in the next step.
   void run(StepContext, std::vector<TimelineRow>* rows);
 
   /// Queues every kernel once, on the first lane, and no message.

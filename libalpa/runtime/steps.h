@@ -14,6 +14,14 @@
 
 namespace alpa {
 
+/// Which of its instructions a pass over a step runs.
+enum class Pass {
+  step,         ///< those of a step that follows another
+  first_step,   ///< likewise, where nothing is left of a step before
+  corrections,  ///< When::norm_binds alone, after the step that they are of
+  rest,         ///< When::of_step_before alone, after the last step
+};
+
 /// What instructions need to know when they run. Everything pointed to is owned by the executor.
 struct StepContext {
   Device* device = nullptr;
@@ -26,7 +34,7 @@ struct StepContext {
   const StepSamples* samples = nullptr;  ///< that the inputs have
   RunPoint point;
   int micro_batch = -1;
-  bool corrects = false;           ///< in the second pass, of When::norm_binds alone
+  Pass pass = Pass::step;
   std::string_view now;            ///< the instruction, for messages
   double begin_s = 0;              ///< monotonic time at which the step began
   EmulatedClock* clock = nullptr;  ///< of emulated devices

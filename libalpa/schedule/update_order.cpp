@@ -10,6 +10,8 @@ constexpr Word<UpdateOrder> kOrders[] = {
     {"before-norm", UpdateOrder::before_norm,
      "when a stage's own gradients are there, and again, from copies of its states, where the norm turns out "
      "to clip them or not to be finite"},
+    {"next-forward", UpdateOrder::next_forward,
+     "in the forward of the next step, each before its states are used, where no update waits for the norm"},
 };
 
 }  // namespace

@@ -14,6 +14,16 @@
 
 namespace alpa {
 
+std::filesystem::path agreed_resume_point(const TrainSettings& settings, const TrainRanks& ranks,
+                                          Stream& control, Log& log) {
+  return in_step("looking for the checkpoint to go on from", [&] {
+    return text_of_first_rank(ranks.files, control, [&](const BytesRead& read) {
+      const auto found = find_resume_point(settings.resume, settings.run_dir, log, read);
+      return found ? found->path.string() : std::string();
+    });
+  });
+}
+
 /// Counts the time of a call.
 class RunCheckpoints::StandStill {
  public:

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,6 +12,9 @@
 #include "libalpa/trainer/train_settings.h"
 
 namespace alpa {
+
+/// The checkpoint to go on from, which one rank looks for and reads through for all; "": none.
+std::filesystem::path agreed_resume_point(const TrainSettings&, const TrainRanks&, Stream& control, Log&);
 
 /// The checkpoints that a run saves into its folder, one at a time. Calls that save are collective.
 class RunCheckpoints {

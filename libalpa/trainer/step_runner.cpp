@@ -60,8 +60,8 @@ std::optional<LossScale> StepRunner::loss_scale() const {
   return options_.precision == Precision::f16 ? std::optional(scale_) : std::nullopt;
 }
 
-StepMetrics StepRunner::train(std::int64_t steps_done, std::int64_t first_sample,
-                              std::optional<std::int64_t> next) {
+std::optional<StepMetrics> StepRunner::train(std::int64_t steps_done, std::int64_t first_sample,
+                                             std::optional<std::int64_t> next) {
   const Stopwatch watch;
   StepMetrics m;
   StepInputs inputs;
@@ -72,20 +72,32 @@ StepMetrics StepRunner::train(std::int64_t steps_done, std::int64_t first_sample
   inputs.loss_scale = static_cast<float>(scale_.factor / targets);
   inputs.update_scalars = update_scalars(options_, steps_done, options_.batch / graph_.samples, scale_);
   inputs.step = steps_done;
-  const StepResult result = executor_.run(inputs);
+  const std::optional<StepResult> result = executor_.run(inputs);
   m.step = steps_done + 1;
-  m.loss = result.loss_sum / targets;
-  m.gradient_norm = result.gradient_norm / scale_.factor;
-  for (NamedNumber& metric : of_model_) metric.value = 0;
-  add_metrics(result, of_model_);
-  make_means(targets, 1, of_model_);
-  m.of_model = of_model_;
   m.learning_rate = learning_rate(options_, steps_done);
   m.samples = options_.batch;
   m.tokens = options_.batch * tokens_;
   m.samples_hash = training_.order().samples_hash(first_sample, options_.batch);
-  m.step_s = watch.seconds();
-  m.correction_s = result.correction_s;
+  m.step_s = last_step_s_ = watch.seconds();
+  uncorrected_s_ = last_step_s_ - (result ? result->correction_s : 0);
+  begun_.push_back({std::move(m), targets});
+  return known(result);
+}
+
+std::optional<StepMetrics> StepRunner::finish() { return known(executor_.finish()); }
+
+/// What is known of a step once its loss is.
+std::optional<StepMetrics> StepRunner::known(const std::optional<StepResult>& result) {
+  if (!result) return std::nullopt;
+  auto [m, targets] = std::move(begun_.front());
+  begun_.pop_front();
+  m.loss = result->loss_sum / targets;
+  m.gradient_norm = result->gradient_norm / scale_.factor;
+  for (NamedNumber& metric : of_model_) metric.value = 0;
+  add_metrics(*result, of_model_);
+  make_means(targets, 1, of_model_);
+  m.of_model = of_model_;
+  m.correction_s = result->correction_s;
   const bool is_finite = std::isfinite(m.gradient_norm);
   if (!std::isfinite(m.loss) || (!is_finite && scale_.factor <= 1))
     throw Error(ErrorKind::non_finite,
@@ -94,7 +106,7 @@ StepMetrics StepRunner::train(std::int64_t steps_done, std::int64_t first_sample
   if (options_.precision == Precision::f16) m.loss_scale = scale_.factor;
   scale_ = next_loss_scale(scale_, is_finite, options_);
   m.skipped_steps = scale_.skipped_steps;
-  m.corrected_steps = corrected_steps_ += result.correction_s > 0 ? 1 : 0;
+  m.corrected_steps = corrected_steps_ += result->correction_s > 0 ? 1 : 0;
   return m;
 }
 
@@ -108,7 +120,7 @@ std::optional<Evaluation> StepRunner::evaluate(std::int64_t steps_done, std::int
     StepInputs inputs;
     inputs.samples = samples_.read(held_out_, Split::held_out, b * options_.batch);
     inputs.step = steps_done;
-    const StepResult result = executor_.run(inputs, 1);
+    const StepResult result = *executor_.run(inputs, 1);
     evaluation.loss += result.loss_sum;
     add_metrics(result, evaluation.of_model);
     targets += target_count(Split::held_out, b * options_.batch);

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <vector>
 
@@ -22,9 +23,17 @@ class StepRunner {
   /// The step after `steps_done` steps, on the samples from `first_sample` on; those from `next` on, of the
   /// step after it, are read meanwhile. Throws Error(non_finite) where the loss or the gradient's norm is,
   /// and no smaller loss scale can help, and what reading the samples throws. Sets what is known of the step
-  /// alone: no FLOPs, peak or memory.
-  StepMetrics train(std::int64_t steps_done, std::int64_t first_sample,
-                    std::optional<std::int64_t> next = std::nullopt);
+  /// alone: no FLOPs, peak or memory. Where a step is known in the next (Executor::run), it is returned then,
+  /// and by finish() at the end; a loss that is not finite is thrown as late.
+  std::optional<StepMetrics> train(std::int64_t steps_done, std::int64_t first_sample,
+                                   std::optional<std::int64_t> next = std::nullopt);
+
+  /// The last step where it is not known yet; states are those after it then. To be called before these are
+  /// read, and before evaluate().
+  std::optional<StepMetrics> finish();
+
+  double last_step_s() const { return last_step_s_; }      ///< what the last step took, known or not
+  double uncorrected_s() const { return uncorrected_s_; }  ///< likewise, without StepMetrics::correction_s
 
   /// As the last step left it, or to go on from; nullopt where the precision needs none.
   std::optional<LossScale> loss_scale() const;
@@ -36,6 +45,7 @@ class StepRunner {
 
  private:
   BatchReader& reader(Split split) const { return split == Split::training ? training_ : held_out_; }
+  std::optional<StepMetrics> known(const std::optional<StepResult>&);
   std::vector<NamedNumber> metrics() const;  ///< of the graph, all 0
   void add_metrics(const StepResult&, std::vector<NamedNumber>& to) const;
   void make_means(double targets, double steps, std::vector<NamedNumber>& sums) const;
@@ -46,9 +56,15 @@ class StepRunner {
   BatchReader &training_, &held_out_;
   const TrainingOptions& options_;
   LossScale scale_;
+  struct BegunStep {
+    StepMetrics metrics;
+    double targets = 0;
+  };
+  std::deque<BegunStep> begun_;        ///< whose losses are not known yet
   std::vector<NamedNumber> of_model_;  ///< of the last step
-  std::int64_t corrected_steps_ = 0;   ///< so far, of this run
-  std::int64_t tokens_ = 0;            ///< of a sample; 0 where samples are no tokens
+  double last_step_s_ = 0, uncorrected_s_ = 0;
+  std::int64_t corrected_steps_ = 0;  ///< so far, of this run
+  std::int64_t tokens_ = 0;           ///< of a sample; 0 where samples are no tokens
   ReadAhead samples_;
 };
 

@@ -18,6 +18,7 @@
 #include "libalpa/runtime/gather_timeline.h"
 #include "libalpa/runtime/job_machines.h"
 #include "libalpa/trainer/first_rank.h"
+#include "libalpa/trainer/introduction.h"
 #include "libalpa/trainer/learning_rate.h"
 #include "libalpa/trainer/recent_steps.h"
 #include "libalpa/trainer/run_checkpoints.h"
@@ -82,7 +83,9 @@ class Run {
               "fewer ranks on a node, more memory for the job (srun --mem), or a plan for more ranks");
     if (!is_emulated()) log_.info(memory.saving_text);
     if (!settings_.dry_run) first_rank([&] { files_.emplace(settings_.run_dir, provenance_, log_); });
-    const std::filesystem::path checkpoint = resume_point();
+    const std::filesystem::path checkpoint =
+        is_emulated() ? std::filesystem::path()
+                      : agreed_resume_point(settings_, ranks_, *control_stream_, log_);
     first_rank(
         [&] { identity_ = data_identity(data_, evaluation_data_ ? &*evaluation_data_ : nullptr, options_); });
     if (!checkpoint.empty()) check_checkpoint(checkpoint);
@@ -109,14 +112,7 @@ class Run {
   DeviceKind kind_of_kernels() const { return is_emulated() ? plan_.cluster.kind : ranks_.device.kind(); }
 
   void check_emulation() const {
-    if (settings_.resume != "auto" && settings_.resume != "never")
-      throw Error(ErrorKind::usage,
-                  "--resume is given, but a run on emulated devices has no states to go on from",
-                  "leave it out, or train on --device cpu or cuda");
-    if (settings_.timeline_steps > 0)
-      throw Error(ErrorKind::usage,
-                  "--timeline-steps is given, but emulated computations take their predicted time",
-                  "leave it out, or train on --device cpu or cuda");
+    check_emulated(settings_);
     warn(
         "emulated: computations take their time and compute nothing; there are no losses, evaluations and "
         "checkpoints");
@@ -134,24 +130,17 @@ class Run {
   }
 
   void introduce() const {
-    const int ranks = ranks_.control.size();
-    log_.info(fmt::format("{}: {} parameters, {} on {} rank{}", plan_.model_name, parameter_count(graph_),
-                          ranks_.device.description(), ranks, ranks == 1 ? "" : "s"));
-    log_.info(fmt::format(
-        "data: {}, {}{} a step, {} to train on", data_.reader->description(),
-        count_text(options_.batch, "sample"),
-        data_.tokens ? " of " + count_text(options_.sequence, "token") : "",
-        count_text(data_.reader->order().windows(Split::training), data_.tokens ? "window" : "sample")));
-    log_.info(fmt::format(
-        "samples take {} of a rank's host memory at most, and are {}", bytes_text(memory_.input),
-        data_.reader->can_read_ahead() ? "read ahead" : "not read ahead, as HDF5 has to read them"));
-    if (evaluation_data_) log_.info(fmt::format("evaluations: {}", held_out_reader().description()));
-    const std::int64_t held_out = held_out_reader().order().windows(Split::held_out);
-    if (settings_.evaluate_every > 0 && !is_emulated() && held_out < options_.batch)
-      warn(fmt::format(
-          "there are no evaluations: a batch takes {}, and no more than {} held out", options_.batch,
-          count_text(held_out, data_.tokens ? "window" : "sample") + (held_out == 1 ? " is" : " are")));
-    if (const std::string text = ended_schedule_text(options_, total_steps_); !text.empty()) warn(text);
+    const RunFacts run{plan_.model_name,
+                       parameter_count(graph_),
+                       ranks_.device.description(),
+                       ranks_.control.size(),
+                       memory_.input,
+                       data_,
+                       evaluation_data_ ? &*evaluation_data_ : nullptr,
+                       options_};
+    for (const std::string& line : introduction(run)) log_.info(line);
+    const std::int64_t evaluate_every = is_emulated() ? 0 : settings_.evaluate_every;
+    for (const std::string& warning : first_warnings(run, evaluate_every, total_steps_)) warn(warning);
   }
 
   /// A run may come to its end all the same: others give memory and disk space back. A dry run is to say no.
@@ -176,17 +165,6 @@ class Run {
     const std::vector<std::int64_t> all =
         gather_numbers(ranks_.control, *control_stream_, executor_->arena_bytes());
     return *std::max_element(all.begin(), all.end());
-  }
-
-  /// The checkpoint to go on from; "": none. One rank reads it through for all.
-  std::filesystem::path resume_point() {
-    if (is_emulated()) return {};
-    return in_step("looking for the checkpoint to go on from", [&] {
-      return text_of_first_rank(ranks_.files, *control_stream_, [&](const BytesRead& read) {
-        const auto found = find_resume_point(settings_.resume, settings_.run_dir, log_, read);
-        return found ? found->path.string() : std::string();
-      });
-    });
   }
 
   /// That it is of this model and this data; before its tensors are read.
@@ -241,49 +219,68 @@ class Run {
     stop_.saved();
   }
 
-  StepMetrics train_step() {
+  /// What is known of a step by then (StepRunner::train).
+  std::optional<StepMetrics> train_step() {
     const std::int64_t next = samples_ + options_.batch;
-    StepMetrics m = trained_step(step_ + 1 < total_steps_ ? std::optional(next) : std::nullopt);
+    const bool is_last = step_ + 1 == total_steps_;
+    std::optional<StepMetrics> m =
+        known([&] { return steps_->train(step_, samples_, is_last ? std::nullopt : std::optional(next)); });
     ++step_;
     samples_ = next;
-    recent_.add(m.step_s);
-    m.emulated = is_emulated();
-    m.flops = flops_;
-    if (plan_.prediction.step_s > 0) m.predicted_step_s = plan_.prediction.step_s;
-    if (data_sheet_flops_per_s_) {
-      m.peak_flops_per_s = *data_sheet_flops_per_s_ * ranks_.control.size();
-      m.peak_origin = "data sheet";
-    } else if (is_planned_here_ && !is_emulated()) {
-      m.peak_flops_per_s = flops_per_s(plan_.cluster, ranks_.control.size(), float_type(options_.precision));
-      m.peak_origin = plan_.is_measured() ? "measured" : "table";
-    }
-    m.memory_bytes = allocated_bytes_;
-    m.checkpoint_s = checkpoints_->take_stood_still_s();
+    recent_.add(steps_->last_step_s());
     return m;
   }
 
-  StepMetrics trained_step(std::optional<std::int64_t> next_samples) {
+  std::optional<StepMetrics> known(const std::function<std::optional<StepMetrics>()>& step) {
+    std::optional<StepMetrics> m;
     try {
-      return steps_->train(step_, samples_, next_samples);
+      m = step();
     } catch (const Error& error) {
       // All ranks alike: the checkpoint that is still on its way is of before.
       if (error.kind() == ErrorKind::non_finite) checkpoints_->publish(step_);
       throw;
     }
-  }
-
-  StepMetrics untraced_step() {
-    StepMetrics m = train_step();
-    if (traced_->has(step_ - 1)) first_rank([&] { traced_->add_between(m.step, m.step_s - m.correction_s); });
+    if (!m) return m;
+    m->emulated = is_emulated();
+    m->flops = flops_;
+    if (plan_.prediction.step_s > 0) m->predicted_step_s = plan_.prediction.step_s;
+    if (data_sheet_flops_per_s_) {
+      m->peak_flops_per_s = *data_sheet_flops_per_s_ * ranks_.control.size();
+      m->peak_origin = "data sheet";
+    } else if (is_planned_here_ && !is_emulated()) {
+      m->peak_flops_per_s = flops_per_s(plan_.cluster, ranks_.control.size(), float_type(options_.precision));
+      m->peak_origin = plan_.is_measured() ? "measured" : "table";
+    }
+    m->memory_bytes = allocated_bytes_;
+    m->checkpoint_s = checkpoints_->take_stood_still_s();
     return m;
   }
 
-  StepMetrics traced_step() {
+  /// The step that was trained last, where `m` may be the one before it.
+  std::optional<StepMetrics> finished(std::optional<StepMetrics> m) {
+    std::optional<StepMetrics> last = known([&] { return steps_->finish(); });
+    if (!last) return m;
+    if (m) note(*m);
+    return last;
+  }
+
+  void note(const StepMetrics& m) {
+    since_line_.add(m);
+    if (files_) files_->metrics().add(m);
+  }
+
+  std::optional<StepMetrics> untraced_step() {
+    std::optional<StepMetrics> m = train_step();
+    if (traced_->has(step_ - 1)) first_rank([&] { traced_->add_between(step_, steps_->uncorrected_s()); });
+    return m;
+  }
+
+  std::optional<StepMetrics> traced_step() {
     executor_->keep_timeline(true);
-    StepMetrics m = train_step();
+    std::optional<StepMetrics> m = train_step();
     auto rows = gather_timeline(*executor_, training_, ranks_.control, *control_stream_);
     executor_->keep_timeline(false);
-    first_rank([&] { traced_->add({m.step, m.step_s - m.correction_s, 0, std::move(rows)}); });
+    first_rank([&] { traced_->add({step_, steps_->uncorrected_s(), 0, std::move(rows)}); });
     return m;
   }
 
@@ -323,18 +320,21 @@ class Run {
       warn(fmt::format("nothing is left to do: the run has {} of {} (--steps)", count_text(step_, "step"),
                        total_steps_));
     while (step_ < total_steps_) {
-      StepMetrics m = traced_->has(step_ + 1) ? traced_step() : untraced_step();
-      if (is_due(settings_.evaluate_every) && !is_emulated()) m.evaluation = evaluate();
+      std::optional<StepMetrics> m = traced_->has(step_ + 1) ? traced_step() : untraced_step();
+      if (is_due(settings_.evaluate_every) && !is_emulated()) {
+        m = finished(std::move(m));
+        m->evaluation = evaluate();
+      }
       const StopReason reason = agreed_reason();
       const bool stops = ends_run(reason) && step_ < total_steps_;
-      since_line_.add(m);
-      if (files_) files_->metrics().add(m);
       const bool at_once = reason != StopReason::none || step_ == total_steps_,
                  saves = at_once || is_due(settings_.checkpoint_every);
+      if (saves) m = finished(std::move(m));
+      if (m) note(*m);
       if (saves) save(at_once);
-      if (saves || monotonic_s() - reported_s >= settings_.progress_s) {
+      if (m && (saves || monotonic_s() - reported_s >= settings_.progress_s)) {
         const double left_s = static_cast<double>(total_steps_ - step_) * recent_.median_s();
-        log_.info(progress_line(m, std::exchange(since_line_, {}), total_steps_, left_s) +
+        log_.info(progress_line(*m, std::exchange(since_line_, {}), total_steps_, left_s) +
                   (saves && !is_emulated() ? checkpoints_->saved_text() : ""));
         reported_s = monotonic_s();
       }

@@ -1,5 +1,6 @@
 #include "libalpa/trainer/train_settings.h"
 
+#include "libalpa/base/error.h"
 #include "libalpa/base/options.h"
 
 namespace alpa {
@@ -33,6 +34,17 @@ void describe(TrainSettings& s, OptionsVisitor& visit) {
               between(0, 1000));
   visit.field("dry_run", s.dry_run,
               "check plan, data, ranks, memory and disk space; train and write nothing");
+}
+
+void check_emulated(const TrainSettings& settings) {
+  if (settings.resume != "auto" && settings.resume != "never")
+    throw Error(ErrorKind::usage,
+                "--resume is given, but a run on emulated devices has no states to go on from",
+                "leave it out, or train on --device cpu or cuda");
+  if (settings.timeline_steps > 0)
+    throw Error(ErrorKind::usage,
+                "--timeline-steps is given, but emulated computations take their predicted time",
+                "leave it out, or train on --device cpu or cuda");
 }
 
 }  // namespace alpa

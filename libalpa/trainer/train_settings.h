@@ -36,4 +36,7 @@ struct TrainSettings {
 /// The one list of the settings that are numbers or flags (libalpa/base/options.h).
 void describe(TrainSettings&, OptionsVisitor&);
 
+/// Throws Error(usage) where they ask for what emulated devices have not.
+void check_emulated(const TrainSettings&);
+
 }  // namespace alpa

@@ -81,6 +81,27 @@ TEST_F(Resume, IsBitForBitTheSameWhetherUpdatesWaitForTheNormOrNot) {
   EXPECT_EQ(run("grep corrected_steps after/metrics.jsonl").output, "");
 }
 
+// Evaluations and checkpoints fall on steps whose updates the next one would have made.
+TEST_F(Resume, IsBitForBitTheSameWhereverUpdatesAreMade) {
+  const std::string model = ALPA_SOURCE_DIR "/tests/data/tiny_unclipped.toml";
+  for (const std::string updates : {"after-norm", "next-forward"})
+    make_plan(updates, "--devices 2 --method data-parallel --overlap all --updates " + updates, model);
+  const std::string often = " --checkpoint-every 4 --keep 0 --evaluate-every 3";
+  train("after-norm", 2, "after", "--steps 10" + often);
+  train("next-forward", 2, "next", "--steps 10" + often);
+  train("next-forward", 2, "both", "--steps 5" + often);
+  train("after-norm", 2, "both", "--steps 10 --resume must" + often);
+  for (const std::string other : {"next", "both"}) {
+    for (const int step : {4, 8, 10})
+      EXPECT_EQ(difference(checkpoint("after", step), checkpoint(other, step)), "") << other << " " << step;
+    for (const std::string number : {"step", "loss", "gradient_norm"})
+      EXPECT_EQ(numbers("after", number), numbers(other, number)) << other << " " << number;
+    const std::string evaluations = "grep -o '\"evaluation_loss\":[0-9].*' ";
+    EXPECT_EQ(run(evaluations + "after/metrics.jsonl | cut -d, -f1 | sort -u").output,
+              run(evaluations + other + "/metrics.jsonl | cut -d, -f1 | sort -u").output);
+  }
+}
+
 TEST_F(Resume, IsBitForBitTheMixedRunOnFourRanksWithAdafactor) {
   make_mixed_plan("mixed", ALPA_SOURCE_DIR "/tests/data/tiny_adafactor.toml");
   expect_same_after_ten_steps("mixed", 4);

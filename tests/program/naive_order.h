@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -9,24 +10,29 @@
 
 namespace alpa::testing_models {
 
-/// A step unrolled: every run of every instruction of every mesh, and what each waits for, found by comparing
-/// all pairs. Written apart from program/order/dependences.
+/// A step unrolled, or several that follow each other: every run of every instruction of every mesh, and what
+/// each waits for, found by comparing all pairs. Written apart from program/order/dependences.
 struct UnrolledStep {
   struct Vertex {
     MeshIndex mesh;
-    std::size_t run, segment, instruction;
+    std::size_t run, segment, instruction;  ///< run: counted on from step to step
     int micro_batch;
+    int step;
   };
   std::vector<Vertex> vertices;                  ///< mesh by mesh, in the listed order
   std::vector<std::set<std::size_t>> waits_for;  ///< [vertex]
 
-  UnrolledStep(const Program& program, Overlap overlap) : program_(program), overlap_(overlap) {
+  UnrolledStep(const Program& program, Overlap overlap, int steps = 1)
+      : program_(program), overlap_(overlap) {
     for (const MeshIndex m : program.meshes.indices())
-      for (std::size_t r = 0; r < program.meshes[m].schedule.size(); ++r) {
-        const SegmentRun& run = program.meshes[m].schedule[r];
-        for (std::size_t i = 0; i < program.meshes[m].segment_of(run).instructions.size(); ++i)
-          vertices.push_back({m, r, static_cast<std::size_t>(run.segment), i, run.micro_batch});
-      }
+      for (int step = 0; step < steps; ++step)
+        for (std::size_t r = 0; r < program.meshes[m].schedule.size(); ++r) {
+          const SegmentRun& run = program.meshes[m].schedule[r];
+          const std::size_t runs = static_cast<std::size_t>(step) * program.meshes[m].schedule.size();
+          for (std::size_t i = 0; i < program.meshes[m].segment_of(run).instructions.size(); ++i)
+            vertices.push_back(
+                {m, runs + r, static_cast<std::size_t>(run.segment), i, run.micro_batch, step});
+        }
     waits_for.resize(vertices.size());
     for (std::size_t v = 0; v < vertices.size(); ++v) {
       std::map<BufferIndex, bool> writes;
@@ -87,31 +93,37 @@ struct UnrolledStep {
   }
 
   void add_messages() {
-    std::map<std::pair<int, int>, std::size_t> sent, received;  // transfer, micro-batch
+    std::map<std::tuple<int, int, int>, std::size_t> sent, received;  // step, transfer, micro-batch
     for (std::size_t v = 0; v < vertices.size(); ++v) {
       if (const auto* send = std::get_if<Send>(&of(v).body))
-        sent[{send->transfer, vertices[v].micro_batch}] = v;
+        sent[{vertices[v].step, send->transfer, vertices[v].micro_batch}] = v;
       if (const auto* receive = std::get_if<Receive>(&of(v).body))
-        received[{receive->transfer, vertices[v].micro_batch}] = v;
+        received[{vertices[v].step, receive->transfer, vertices[v].micro_batch}] = v;
     }
     for (const auto& [message, v] : received) waits_for[v].insert(sent.at(message));
     for (const auto& [message, v] : sent) {
       const Send& send = std::get<Send>(of(v).body);
       if (send.packed < 0) continue;
+      const auto& [step, transfer, micro_batch] = message;
+      // Of the messages before it the last that had its slot.
       const auto slots = static_cast<int>(mesh(v).buffers[send.packed].slots);
-      const auto before = received.find({message.first, message.second - slots});
-      if (message.second >= slots && before != received.end()) waits_for[v].insert(before->second);
+      auto before = received.find({step, transfer, micro_batch - slots});
+      for (int last = program_.micro_batches; before == received.end() && step > 0 && last-- > 0;)
+        if (last % slots == micro_batch % slots) before = received.find({step - 1, transfer, last});
+      if (before != received.end()) waits_for[v].insert(before->second);
     }
   }
 
   /// All take part, so each waits for what any of them waits for.
   void add_global_sums() {
-    std::vector<std::size_t> sums;
+    std::map<int, std::vector<std::size_t>> sums;  // by step
     for (std::size_t v = 0; v < vertices.size(); ++v)
-      if (std::holds_alternative<GlobalSum>(of(v).body)) sums.push_back(v);
-    std::set<std::size_t> all;
-    for (const std::size_t v : sums) all.insert(waits_for[v].begin(), waits_for[v].end());
-    for (const std::size_t v : sums) waits_for[v] = all;
+      if (std::holds_alternative<GlobalSum>(of(v).body)) sums[vertices[v].step].push_back(v);
+    for (const auto& [step, of_step] : sums) {
+      std::set<std::size_t> all;
+      for (const std::size_t v : of_step) all.insert(waits_for[v].begin(), waits_for[v].end());
+      for (const std::size_t v : of_step) waits_for[v] = all;
+    }
   }
 
   const Program& program_;

@@ -99,5 +99,48 @@ INSTANTIATE_TEST_SUITE_P(
                     TinyCase{"wrn", "inter-only", 2, 4}),
     [](const auto& each) { return each.param.name(); });
 
+/// Without clipping.
+TinyCase in_next_forward(TinyCase c, UpdateOrder order = UpdateOrder::next_forward) {
+  c.gradient_clip = 0;
+  c.updates = order;
+  return c;
+}
+
+void expect_equal(const TinyCurve& run, const TinyCurve& reference) {
+  EXPECT_EQ(run.losses, reference.losses);
+  EXPECT_EQ(run.norms, reference.norms);
+  EXPECT_EQ(run.metrics, reference.metrics);
+  EXPECT_EQ(run.evaluation, reference.evaluation);
+  ASSERT_EQ(run.states.size(), reference.states.size());
+  for (const auto& [name, values] : reference.states) EXPECT_EQ(run.states.at(name), values) << name;
+}
+
+class UpdatesInTheNextForward : public testing::TestWithParam<TinyCase> {};
+
+TEST_P(UpdatesInTheNextForward, AreThoseAtTheEndOfTheStepToTheBit) {
+  const TinyCurve at_end =
+      TinyTraining(in_next_forward(GetParam(), UpdateOrder::after_norm)).run_on_threads(5);
+  TinyTraining training(in_next_forward(GetParam()));
+  ASSERT_TRUE(training.program().defers_updates);
+  expect_equal(training.run_on_threads(5), at_end);
+  // Lanes in any order, and steps that overlap each other.
+  expect_equal(training.run_on_threads(5, [] { return make_checked_cpu_device(1); }), at_end);
+  for (const Overlap overlap : {Overlap::transfers, Overlap::all}) {
+    training.set_overlap(overlap);
+    expect_equal(training.run_on_threads(5), at_end);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Tiny, UpdatesInTheNextForward,
+    testing::Values(TinyCase{"gpt", "serial"}, TinyCase{"gpt", "data-parallel", 4, 1},
+                    TinyCase{"gpt", "data-parallel", 2, 4}, TinyCase{"gpt", "zero-1", 4, 1},
+                    TinyCase{"gpt", "zero-2", 4, 2}, TinyCase{"gpt", "zero-3", 4, 1},
+                    TinyCase{"vit", "inter-only", 4, 4, "eager-1f1b"}, TinyCase{"vit", "mixed", 4, 4},
+                    TinyCase{"llama", "mixed", 4, 4, "split-1f1b", Rematerialize::always, Precision::bf16},
+                    TinyCase{"adafactor", "zero-3", 4, 1}, TinyCase{"wrn", "data-parallel", 2, 4},
+                    TinyCase{"wrn", "inter-only", 2, 4}, TinyCase{"lstm", "inter-only", 2, 4, "zero-bubble"}),
+    [](const auto& each) { return each.param.name(); });
+
 }  // namespace
 }  // namespace alpa

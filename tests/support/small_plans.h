@@ -161,6 +161,32 @@ inline Lowered four_stages_of(const std::function<Graph(std::int64_t samples)>& 
   return lowered;
 }
 
+/// Three layers whose updates wait for no norm; two micro-batches, of a batch of 8.
+inline Lowered three_layers_in_next_forward(const std::string& stages, const Cluster& cluster,
+                                            Overlap overlap = Overlap::none) {
+  const auto graph = [](std::int64_t samples) {
+    GraphBuilder g(op_catalog());
+    g.graph().samples = samples;
+    g.begin_layer("0");
+    ValueIndex x = g.input(InputKind::data, {DType::f32, {samples, 8}}, "x");
+    for (const std::string name : {"0", "1", "2"}) {
+      if (name != "0") g.begin_layer(name);
+      x = g.add("gelu", {linear(g, x, name + ".weight")});
+    }
+    g.graph().loss = g.add("reduce_sum", {g.add("mul", {x, x})});
+    return training_graph(g.finish(), op_catalog(), {.gradient_clip = 0});
+  };
+  PlannerOptions options;
+  options.overlap = overlap_name(overlap);
+  options.updates = update_order_name(UpdateOrder::next_forward);
+  options.pin = parse_pin("micro_batches = 2\n" + stages, "pin");
+  Lowered lowered;
+  lowered.plan = plan_quietly({"three layers", "", 8, graph}, cluster, options);
+  lowered.graph = graph(4);
+  lowered.program = lower(lowered.graph, lowered.plan);
+  return lowered;
+}
+
 /// The model with a skip connection: a value passes two stages by.
 inline Lowered four_stages(const std::string& schedule) {
   return four_stages_of(with_skip_connection, schedule);

@@ -85,7 +85,7 @@ TEST_P(ReferenceTraining, AsPyTorch) {
     StepRunner runner(graph, executor, batches, batches, training.options());
     for (std::size_t step = 0; step < ReferenceBatches::kSteps; ++step) {
       const auto done = static_cast<std::int64_t>(step);
-      const StepMetrics m = runner.train(done, done * training.options().batch);
+      const StepMetrics m = *runner.train(done, done * training.options().batch);
       if (rank != 0) continue;
       losses.push_back(m.loss);
       norms.push_back(m.gradient_norm);

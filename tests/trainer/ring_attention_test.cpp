@@ -93,7 +93,7 @@ Outcome one_step(int ranks, const std::string& role) {
     inputs.samples = own.spans();
     inputs.loss_scale = 1.0f / static_cast<float>(tokens.size());
     inputs.update_scalars.learning_rate = 1e-3f;
-    const StepResult result = executor.run(inputs);
+    const StepResult result = *executor.run(inputs);
     if (rank == 0) outcome.loss = result.loss_sum / static_cast<double>(tokens.size());
     for (const StateTile& tile : executor.state_tiles()) {
       const State& state = plan.graph.states[tile.state];

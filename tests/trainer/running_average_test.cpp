@@ -110,9 +110,9 @@ Averaged trained(const std::string& method, int devices, int micro_batches, int 
     for (int step = 0; step < steps; ++step) {
       for (std::int64_t i = 0; i < kSamples * kWidth; ++i) points[i] = point(step, i / kWidth, i % kWidth);
       own.pick();
-      loss = executor.run(inputs).loss_sum;
+      loss = executor.run(inputs)->loss_sum;
     }
-    const double evaluated = executor.run(inputs, 1).loss_sum;
+    const double evaluated = executor.run(inputs, 1)->loss_sum;
     if (rank > 0) return;
     outcome.loss = loss;
     outcome.evaluation_loss = evaluated;

@@ -51,7 +51,7 @@ TEST(StepRunner, ReturnsOfSeveralEqualBatchesWhatItReturnsOfOne) {
     EXPECT_GT(one.of_model[0].value, 0) << "the batch has something to count";
     EXPECT_EQ(three.of_model[0].value, one.of_model[0].value);
     // An untrained step counts the same: what an evaluation returns stands beside it.
-    EXPECT_EQ(runner.train(0, 0).of_model[0].value, one.of_model[0].value);
+    EXPECT_EQ(runner.train(0, 0)->of_model[0].value, one.of_model[0].value);
   });
 }
 
@@ -105,10 +105,10 @@ TEST(StepRunner, RunsAStepWhileTheSamplesOfTheNextAreBeingRead) {
     initialize_states(executor, tiny.graph(), 1);
     StepRunner runner(tiny.graph(), executor, reader, reader, tiny.options());
     const std::int64_t second = tiny.options().batch;
-    EXPECT_GT(runner.train(0, 0, second).loss, 0) << "a whole step, though nothing more can be read";
+    EXPECT_GT(runner.train(0, 0, second)->loss, 0) << "a whole step, though nothing more can be read";
     reader.begun.get_future().wait();
     reader.may_go_on.set_value();
-    EXPECT_GT(runner.train(1, second).loss, 0);
+    EXPECT_GT(runner.train(1, second)->loss, 0);
   });
 }
 
@@ -128,7 +128,7 @@ TEST(StepRunner, TrainsTheSameWhetherSamplesAreReadAheadOrNot) {
       StepRunner runner(tiny.graph(), executor, batches, batches, tiny.options());
       for (std::int64_t step = 0; step < 6; ++step) {
         const std::int64_t first = step * tiny.options().batch, next = first + tiny.options().batch;
-        const StepMetrics m = runner.train(step, first, reads_ahead ? std::optional(next) : std::nullopt);
+        const StepMetrics m = *runner.train(step, first, reads_ahead ? std::optional(next) : std::nullopt);
         const Evaluation held_out = runner.evaluate(step + 1, 2).value();
         if (rank == 0) of_first_rank.insert(of_first_rank.end(), {m.loss, held_out.loss});
       }

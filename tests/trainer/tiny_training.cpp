@@ -265,8 +265,18 @@ TinyCurve TinyTraining::run(int steps, Device& device, Communicator& world,
   TinyBatches batches(graph_);
   OwnSamples own(executor.samples(), batches.samples());
   LossScale scale = first_loss_scale(options_);
+  std::vector<float> counts;  // [step] targets
+  const auto add = [&](const std::optional<StepResult>& result) {
+    if (!result) return;
+    curve.losses.push_back(result->loss_sum / counts.at(static_cast<std::size_t>(result->step)));
+    curve.norms.push_back(result->gradient_norm / scale.factor);
+    curve.corrected_steps += result->correction_s > 0 ? 1 : 0;
+    scale = next_loss_scale(scale, std::isfinite(result->gradient_norm), options_);
+    curve.metrics.emplace_back(result->metric_sums.begin(), result->metric_sums.end());
+  };
   for (int step = 0; step < steps; ++step) {
     const float count = batches.fill(step);
+    counts.push_back(count);
     own.pick();
     StepInputs inputs;
     inputs.samples = own.spans();
@@ -279,13 +289,10 @@ TinyCurve TinyTraining::run(int steps, Device& device, Communicator& world,
                              1 / static_cast<float>(program_.micro_batches),
                              static_cast<float>(1 / scale.factor),
                              updates};
-    const StepResult result = executor.run(inputs);
-    curve.losses.push_back(result.loss_sum / count);
-    curve.norms.push_back(result.gradient_norm / scale.factor);
-    curve.corrected_steps += result.correction_s > 0 ? 1 : 0;
-    scale = next_loss_scale(scale, std::isfinite(result.gradient_norm), options_);
-    curve.metrics.emplace_back(result.metric_sums.begin(), result.metric_sums.end());
-    if (step + 1 == steps) curve.evaluation = executor.run(inputs, 1).loss_sum / count;
+    add(executor.run(inputs));
+    if (step + 1 < steps) continue;
+    add(executor.finish());
+    curve.evaluation = executor.run(inputs, 1)->loss_sum / count;
   }
   curve.skipped_steps = scale.skipped_steps;
   if (at_end) at_end(executor);

@@ -9,6 +9,7 @@
 #include "libalpa/base/parallel_tasks.h"
 #include "libalpa/base/units.h"
 #include "libalpa/plan/check_plan.h"
+#include "libalpa/plan/update_timing.h"
 #include "libalpa/planner/assemble.h"
 #include "libalpa/planner/predict.h"
 #include "libalpa/planner/search/mesh_memory.h"
@@ -186,7 +187,7 @@ std::optional<Plan> ProposalTrials::plan_of(const PricedGraph& priced, const Pro
   plan.model_toml = model_.toml;
   plan.method = method;
   plan.overlap = priced.planning.overlap;
-  if (priced.planning.uses.updates_wait) plan.updates = priced.planning.updates;
+  plan.updates = order_in_effect(priced.planning.uses, plan, priced.planning.updates);
   try {
     check_plan(plan, priced.graph);
     if (proposal.stages_per_mesh == 1) require_met(options_.constraints, plan, priced.graph);
@@ -225,11 +226,12 @@ void ProposalTrials::take_what_pays(Plan& plan, const PricedGraph& priced,
       other.overlap = each;
       offer(std::move(other));
     }
-  if (!update_order(options_) && priced.planning.uses.updates_wait) {
-    Plan other = plan;
-    other.updates = UpdateOrder::before_norm;
-    offer(std::move(other));
-  }
+  if (!update_order(options_))
+    for (const Word<UpdateOrder>& word : update_order_words()) {
+      Plan other = plan;
+      other.updates = order_in_effect(priced.planning.uses, plan, word.value);
+      if (other.updates != plan.updates) offer(std::move(other));
+    }
   if (!buckets(options_)) {
     const auto offer_buckets = [&](const auto& set) {
       Plan other = plan;
@@ -325,8 +327,9 @@ ProposalTrial ProposalTrials::try_out(const PricedGraph& priced, Proposal propos
     if (most_over == 0) {
       trial.proposal = std::move(attempt.proposal);
       trial.proposal.estimate_s = pipeline_seconds(trial.proposal);
+      const bool in_turn = takes_turns(options_) && plan->updates != UpdateOrder::next_forward;
       plan->prediction.lower_bound_s =
-          least_step_s(priced, trial.proposal, schedule, takes_turns(options_), plan->prediction.step_s);
+          least_step_s(priced, trial.proposal, schedule, in_turn, plan->prediction.step_s);
       plan->prediction.bound_covers = fmt::format("{}{}, split in any way that the method allows", kOwnStages,
                                                   requests.size() > 1 ? " under schedule " + schedule : "");
       trial.plan = std::move(plan);

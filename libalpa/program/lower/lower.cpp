@@ -143,6 +143,7 @@ Program lower(const Graph& graph, const Plan& plan, Purpose purpose, DeviceKind 
   program.overlap = plan.overlap;
   const Placement placement(plan, uses);
   program.corrects_updates = purpose == Purpose::train && corrects_updates(uses, plan.updates);
+  program.defers_updates = purpose == Purpose::train && defers_updates(uses, plan);
   program.transfers = transfers_of(placement);
   const std::vector<std::vector<StageRun>> orders = orders_of(plan, plan.micro_batches, purpose);
   const std::vector<std::int64_t> slots = slots_of_messages(graph, program.transfers, purpose, orders);

@@ -32,6 +32,14 @@ class MeshLowering {
   void lower_forward(StageIndex stage);
   void lower_backward(StageIndex stage, SegmentKind);
   void lower_update();
+  void make_scalars();
+  void add_up_losses();
+  void begin_deferred_update();
+  void find_updates();
+  void update_before(NodeIndex user);
+  void update(NodeIndex first);
+  void end_deferred_update();
+  void end_step();
   void copy_states();
   void correct_update();
   void sum_gradients();
@@ -64,11 +72,14 @@ class MeshLowering {
   DeviceKind device_;  ///< whose kernels want memory
   const std::vector<StageRun>& order_;
   const std::vector<StageTransfer>& transfers_;
-  const std::vector<std::int64_t>& message_slots_;  ///< [transfer]
-  Indexed<NodeIndex, bool> of_weights_;             ///< of the second part of a split backward
-  bool updates_wait_, corrects_updates_;            ///< for the norm; made before it, where it has a say
-  std::map<int, BufferIndex> sent_pieces_;          ///< by transfer
-  std::map<StateIndex, BufferIndex> copies_;        ///< of states that are updated before the norm
+  const std::vector<std::int64_t>& message_slots_;       ///< [transfer]
+  Indexed<NodeIndex, bool> of_weights_;                  ///< of the second part of a split backward
+  bool updates_wait_, corrects_updates_;                 ///< for the norm; made before it, where it has a say
+  bool defers_updates_;                                  ///< to the forward of the next step
+  std::map<NodeIndex, std::vector<NodeIndex>> updates_;  ///< that are left, by the first of their nodes
+  std::map<StateIndex, NodeIndex> update_of_;            ///< by the same
+  std::map<int, BufferIndex> sent_pieces_;               ///< by transfer
+  std::map<StateIndex, BufferIndex> copies_;             ///< of states that are updated before the norm
   MeshValues values_;
   std::set<NodeIndex> skipped_;  ///< accumulate nodes fused into their producers
 };

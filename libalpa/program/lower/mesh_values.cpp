@@ -35,8 +35,17 @@ MeshValues::MeshValues(const Placement& placement, MeshIndex mesh,
 
 void MeshValues::begin_segment(StageIndex stage, SegmentKind kind) {
   program_.segments.push_back({stage, kind, {}});
-  made_.clear();
-  available_.clear();
+  known_ = known_elsewhen_ = {};
+}
+
+void MeshValues::turn_to_step_before() {
+  std::swap(known_, known_elsewhen_);
+  when_ = When::of_step_before;
+}
+
+void MeshValues::turn_to_this_step() {
+  std::swap(known_, known_elsewhen_);
+  when_ = When::every_micro_batch;
 }
 
 /// The lane that an instruction queues in, made at its first use.
@@ -155,8 +164,8 @@ BufferIndex MeshValues::resting_buffer(ValueIndex value, DType dtype) {
 
 BufferIndex MeshValues::fetch_resting(ValueIndex value) {
   const ShardingSpec layout = resting_layout(value);
-  const auto found = available_.find({value, layout});
-  if (found != available_.end()) return found->second;
+  const auto found = known_.available.find({value, layout});
+  if (found != known_.available.end()) return found->second;
   const auto kept = kept_.find(value);
   BufferIndex buffer;
   if (value_of(graph_, value).kind == ValueKind::input && kept == kept_.end()) {
@@ -166,12 +175,12 @@ BufferIndex MeshValues::fetch_resting(ValueIndex value) {
     assert(kept != kept_.end() && "a value is used before it is made");
     buffer = kept->second;
   }
-  available_[{value, layout}] = buffer;
+  known_.available[{value, layout}] = buffer;
   return buffer;
 }
 
 bool MeshValues::sums_in_place(ValueIndex value) const {
-  return segment() == SegmentKind::update && is_summed_where_it_lies(placement_, mesh_, value);
+  return in_update() && is_summed_where_it_lies(placement_, mesh_, value);
 }
 
 const Conversion* MeshValues::steps_in_place(ValueIndex value) {
@@ -198,11 +207,11 @@ void MeshValues::sum_together(const std::vector<ValueIndex>& sums) {
     step.after = replicated_spec(1);
     emit(Convert{std::move(step), bucket, bucket, {}, {}});
   }
-  for (const ValueIndex sum : sums) available_[{sum, segment_layout(sum)}] = fetch_resting(sum);
+  for (const ValueIndex sum : sums) known_.available[{sum, segment_layout(sum)}] = fetch_resting(sum);
 }
 
 ShardingSpec MeshValues::segment_layout(ValueIndex value) const {
-  if (segment() == SegmentKind::update) return placement_.layout_in_update(value, mesh_);
+  if (in_update()) return placement_.layout_in_update(value, mesh_);
   return placement_.layout_at_start(value, stage(),
                                     segment() == SegmentKind::forward ? Phase::forward : Phase::backward);
 }
@@ -215,37 +224,36 @@ BufferIndex MeshValues::fetch_leaving(ValueIndex value, const ShardingSpec& layo
 BufferIndex MeshValues::fetch_for_segment(ValueIndex value) { return brought(value, segment_layout(value)); }
 
 BufferIndex MeshValues::brought(ValueIndex value, const ShardingSpec& layout) {
-  const auto found = available_.find({value, layout});
-  if (found != available_.end()) return found->second;
+  const auto found = known_.available.find({value, layout});
+  if (found != known_.available.end()) return found->second;
   if (const auto left = starts_of_weights_.find(value);
       left != starts_of_weights_.end() && segment() == SegmentKind::backward_weights)
-    return available_[{value, layout}] = left->second;
-  const auto made = made_.find(value);
+    return known_.available[{value, layout}] = left->second;
+  const auto made = known_.made.find(value);
   BufferIndex buffer;
-  if (made == made_.end())
+  if (made == known_.made.end())
     buffer = converted(value, fetch_resting(value), resting_layout(value), layout, {}, sums_in_place(value));
   else
     buffer = converted(value, made->second.buffer, made->second.layout, layout);
-  available_[{value, layout}] = buffer;
+  known_.available[{value, layout}] = buffer;
   return buffer;
 }
 
 void MeshValues::provide(ValueIndex value, const ShardingSpec& layout, BufferIndex buffer) {
-  made_[value] = {layout, buffer};
-  if (segment() == SegmentKind::update) available_[{value, layout}] = buffer;
+  known_.made[value] = {layout, buffer};
+  if (in_update()) known_.available[{value, layout}] = buffer;
 }
 
 void MeshValues::forget(ValueIndex value) {
-  made_.erase(value);
-  std::erase_if(available_, [&](const auto& known) { return known.first.first == value; });
+  known_.made.erase(value);
+  std::erase_if(known_.available, [&](const auto& each) { return each.first.first == value; });
 }
 
 void MeshValues::forget_conversions(ValueIndex value) {
   if (const Conversion* const steps = steps_in_place(value); steps && steps_over_source(*steps) > 0) return;
   const ShardingSpec resting = resting_layout(value);
-  std::erase_if(available_, [&](const auto& known) {
-    return known.first.first == value && known.first.second != resting;
-  });
+  std::erase_if(known_.available,
+                [&](const auto& each) { return each.first.first == value && each.first.second != resting; });
 }
 
 void MeshValues::outlive_segment(BufferIndex buffer) {
@@ -254,7 +262,7 @@ void MeshValues::outlive_segment(BufferIndex buffer) {
 }
 
 void MeshValues::provide_resting(ValueIndex value, BufferIndex buffer) {
-  available_[{value, resting_layout(value)}] = buffer;
+  known_.available[{value, resting_layout(value)}] = buffer;
   // Another node's buffer, where there is nothing to be done in an evaluation.
   if (is_kept(value) && kept_.insert({value, buffer}).second) outlive_segment(buffer);
 }
@@ -267,7 +275,7 @@ void MeshValues::leave_for_weights(ValueIndex value) {
 
 void MeshValues::bring_to_rest(ValueIndex value) {
   const ShardingSpec resting = resting_layout(value), start = segment_layout(value);
-  const Made made = made_.at(value);
+  const Made made = known_.made.at(value);
   const BufferIndex at_rest = resting_buffer(value, buffer(made.buffer).tile.dtype);
   if (start == resting)
     converted(value, made.buffer, made.layout, resting, at_rest);

@@ -22,6 +22,10 @@ class MeshValues {
   StageIndex stage() const { return program_.segments.back().stage; }  ///< -1: the update
   void emit(InstructionBody);
   void emit_when(When when) { when_ = when; }  ///< what is emitted from now on acts
+  /// Begins and ends what the segment does for the step before, in place of its update: values are as they
+  /// were then, in layouts of their own.
+  void turn_to_step_before();
+  void turn_to_this_step();
 
   const Conversions& conversions() const { return conversions_; }
   MeshProgram& program() { return program_; }
@@ -94,6 +98,7 @@ class MeshValues {
   const MeshShape& shape() const { return program_.mesh.shape; }
   int lane_of(const InstructionBody&);
   BufferIndex brought(ValueIndex value, const ShardingSpec& layout);
+  bool in_update() const { return segment() == SegmentKind::update || when_ == When::of_step_before; }
   bool sums_in_place(ValueIndex value) const;  ///< where that is what brings it into the update's layout
   const Conversion* steps_in_place(ValueIndex value);  ///< by which it does so; null: not in place
   void outlive_segment(BufferIndex buffer);
@@ -109,13 +114,16 @@ class MeshValues {
   std::set<ValueIndex> kept_values_, kept_for_weights_;
   std::map<ValueIndex, BufferIndex> starts_of_weights_;  ///< where they do not rest
   std::map<ValueIndex, BufferIndex> kept_;               ///< those that outlive segments
-  // In the current segment:
   struct Made {
     ShardingSpec layout;
     BufferIndex buffer;
   };
-  std::map<ValueIndex, Made> made_;                                       ///< as a node has made it
-  std::map<std::pair<ValueIndex, ShardingSpec>, BufferIndex> available_;  ///< at rest, and for the segment
+  /// What is known of values in the current segment.
+  struct Known {
+    std::map<ValueIndex, Made> made;                                       ///< as a node has made it
+    std::map<std::pair<ValueIndex, ShardingSpec>, BufferIndex> available;  ///< at rest, and for the segment
+  };
+  Known known_, known_elsewhen_;  ///< of the step that instructions are made for, and of the other one
 };
 
 }  // namespace alpa

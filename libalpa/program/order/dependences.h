@@ -14,7 +14,7 @@ enum class Occasion {
 };
 
 /// An instruction may start when this one is done. Where the run that is meant would be before the beginning
-/// of the step, it is the last one of the step before.
+/// of the step, it is one of the step before: the last, or the last that had the same slot.
 struct Dependence {
   int segment = 0, instruction = 0;
   Occasion occasion = Occasion::this_run;

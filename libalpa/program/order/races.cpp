@@ -11,9 +11,9 @@
 namespace alpa {
 namespace {
 
-/// Goes once through the schedule of a mesh with vector clocks (as race detectors do: FastTrack, PLDI'09):
-/// what is known to be done on each lane before an instruction starts. Looks at the contents of every slot
-/// too.
+/// Goes through the schedule of a mesh, twice where steps may overlap each other, with vector clocks (as race
+/// detectors do: FastTrack, PLDI'09): what is known to be done on each lane before an instruction starts.
+/// Looks at the contents of every slot too.
 class Races {
  public:
   Races(const Program& program, MeshIndex mesh, const Dependences& waits)
@@ -45,11 +45,12 @@ class Races {
   }
 
   void run() {
-    for (std::size_t r = 0; r < mesh_.schedule.size(); ++r) {
-      const SegmentRun& run = mesh_.schedule[r];
-      const std::vector<Instruction>& instructions = mesh_.segment_of(run).instructions;
-      for (std::size_t i = 0; i < instructions.size(); ++i) step(r, i, instructions[i]);
-    }
+    for (steps_before_ = 0; steps_before_ < (program_.defers_updates ? 2 : 1); ++steps_before_)
+      for (std::size_t r = 0; r < mesh_.schedule.size(); ++r) {
+        const SegmentRun& run = mesh_.schedule[r];
+        const std::vector<Instruction>& instructions = mesh_.segment_of(run).instructions;
+        for (std::size_t i = 0; i < instructions.size(); ++i) step(r, i, instructions[i]);
+      }
   }
 
  private:
@@ -59,6 +60,8 @@ class Races {
   struct Touch {
     int lane = -1, position = 0;  ///< position: from 1
     std::size_t run = 0, instruction = 0;
+    int step = 0;
+    bool is_of_run(const Touch& other) const { return run == other.run && step == other.step; }
   };
   /// A slot of a buffer, or of several that have slots in common.
   struct Place {
@@ -79,8 +82,10 @@ class Races {
     Clock& clock = clocks_[lane];
     const Send* send = std::get_if<Send>(&instruction.body);
     for (const Dependence& wait : waits_[run.segment][i]) {
-      const int meant = runs_.micro_batch_of(wait, static_cast<int>(r));
-      if (meant < 0) continue;
+      int meant = runs_.micro_batch_of(wait, static_cast<int>(r));
+      if (meant < 0 && (steps_before_ == 0 || wait.occasion == Occasion::left)) continue;
+      if (meant < 0)
+        meant = runs_.micro_batch_of_step_before(wait, static_cast<int>(r));  // in the step before
       if (wait.occasion == Occasion::left) {
         int& left = left_[send->transfer];
         left = std::max(left, meant);
@@ -94,9 +99,10 @@ class Races {
                           wait.lag > 0 ? ": both micro-batches are in the same slot" : ""));
       for (std::size_t l = 0; l < lanes_; ++l) clock[l] = std::max(clock[l], done[l]);
     }
-    if (acts(instruction.when, run.micro_batch, program_.micro_batches) ||
-        instruction.when == When::norm_binds) {
-      const Touch now{instruction.lane, position_[lane] + 1, r, i};
+    const bool is_of_step = acts(instruction.when, run.micro_batch, program_.micro_batches) &&
+                            (instruction.when != When::of_step_before || steps_before_ > 0);
+    if (is_of_step || instruction.when == When::norm_binds) {
+      const Touch now{instruction.lane, position_[lane] + 1, r, i, steps_before_};
       for (const BufferIndex b : buffers_read(instruction)) touch(b, now, clock, false);
       for (const BufferIndex b : buffers_written(instruction)) touch(b, now, clock, true);
       if (send && send->packed >= 0) {
@@ -145,14 +151,14 @@ class Races {
     };
     if (of_segment) {
       // All that one run of a segment does with such buffers comes before all that another does.
-      if (segments_run_ != now.run) {
-        segments_run_ = now.run;
+      if (!segments_run_.is_of_run(now)) {
+        segments_run_ = now;
         for (auto& lane : of_segments_) lane.first = lane.second;
       }
       for (const auto& [before, last] : of_segments_)
         if (!ordered(before)) unordered(before);
       of_segments_[now.lane].second = now;
-      if (place.written.lane >= 0 && place.written.run != now.run) place = {};
+      if (place.written.lane >= 0 && !place.written.is_of_run(now)) place = {};
     }
     const int micro_batch = buffer.residence == Residence::micro_batch ? run.micro_batch : kAnything;
     if (!writes) {
@@ -211,7 +217,8 @@ class Races {
   std::vector<int> left_;      ///< [transfer] the last micro-batch whose message is known to have left
   std::vector<int> position_;  ///< [lane]
   std::vector<std::pair<Touch, Touch>> of_segments_;  ///< [lane] last use before this run, and of this run
-  std::size_t segments_run_ = static_cast<std::size_t>(-1);
+  Touch segments_run_{-1, 0, static_cast<std::size_t>(-1)};
+  int steps_before_ = 0;
 };
 
 }  // namespace

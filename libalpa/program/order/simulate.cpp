@@ -4,12 +4,11 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 #include <queue>
-#include <set>
 
 #include "libalpa/base/infinity.h"
 #include "libalpa/base/overloaded.h"
+#include "libalpa/program/order/shared_network.h"
 #include "libalpa/program/order/slowed_computation.h"
 #include "libalpa/sharding/node_price.h"
 #include "libalpa/sharding/transfer/transfer_price.h"
@@ -124,88 +123,6 @@ class Occupation {
   double now_s_ = 0;
 };
 
-using Interface = std::pair<DeviceIndex, bool>;  ///< of the network, by its first device; sending
-
-/// The network interfaces that a transfer takes: those that it leaves by and those that it arrives at.
-std::set<Interface> interfaces_of(const TransferRoute& route, const Cluster& cluster) {
-  std::set<Interface> interfaces;
-  for (const TransferMessage& message : route.messages) {
-    if (is_on_one_node(message, cluster.devices_per_node)) continue;
-    interfaces.insert({first_on_nic(message.from, cluster), true});
-    interfaces.insert({first_on_nic(message.to, cluster), false});
-  }
-  return interfaces;
-}
-
-/// Transfers between nodes that are under way. Those that take the same interface share it evenly, as streams
-/// do: each goes on at the rate that the busiest of its interfaces leaves it.
-class SharedNetwork {
- public:
-  SharedNetwork(const Program& program, const CostModel& costs) {
-    std::map<Interface, int> numbers;
-    for (const StageTransfer& transfer : program.transfers) {
-      taken_.emplace_back();
-      for (const Interface& each : interfaces_of(transfer.route, costs.cluster()))
-        taken_.back().push_back(numbers.try_emplace(each, static_cast<int>(numbers.size())).first->second);
-    }
-    users_.assign(numbers.size(), 0);
-  }
-
-  bool takes(int transfer) const { return !taken_[static_cast<std::size_t>(transfer)].empty(); }
-
-  void begin(const UnderWay& what, int transfer) {
-    go_on_until(what.start_s);
-    flows_.push_back({what, transfer});
-    count_users(flows_.back(), 1);
-  }
-
-  /// When the next one of them is done if none begins before; infinity: there is none.
-  double next_end_s() const { return next_end_s_; }
-
-  UnderWay take_next() {
-    go_on_until(next_end_s_);
-    const Flow flow = flows_[next_];
-    flows_.erase(flows_.begin() + static_cast<std::ptrdiff_t>(next_));
-    count_users(flow, -1);
-    return flow.what;
-  }
-
- private:
-  struct Flow {
-    UnderWay what;
-    int transfer = 0;
-  };
-
-  /// How many times as long as alone it takes now.
-  int sharing(const Flow& flow) const {
-    int most = 1;
-    for (const int link : taken_[static_cast<std::size_t>(flow.transfer)])
-      most = std::max(most, users_[static_cast<std::size_t>(link)]);
-    return most;
-  }
-
-  void go_on_until(double to_s) {
-    for (Flow& flow : flows_)
-      flow.what.left_s = std::max(0.0, flow.what.left_s - (to_s - now_s_) / sharing(flow));
-    now_s_ = to_s;
-  }
-
-  void count_users(const Flow& flow, int more) {
-    for (const int link : taken_[static_cast<std::size_t>(flow.transfer)])
-      users_[static_cast<std::size_t>(link)] += more;
-    next_end_s_ = infinity;
-    for (std::size_t f = 0; f < flows_.size(); ++f)
-      if (const double end_s = now_s_ + flows_[f].what.left_s * sharing(flows_[f]); end_s < next_end_s_)
-        next_end_s_ = end_s, next_ = f;
-  }
-
-  std::vector<std::vector<int>> taken_;  ///< [transfer] interfaces, numbered
-  std::vector<int> users_;               ///< [interface]
-  std::vector<Flow> flows_;              ///< in the order in which they began
-  double now_s_ = 0, next_end_s_ = infinity;
-  std::size_t next_ = 0;  ///< to end, of flows_
-};
-
 }  // namespace
 
 GroupShape all_devices(const Program& program) {
@@ -227,7 +144,11 @@ std::vector<double> instruction_seconds(const Program& program, const MeshProgra
   return seconds;
 }
 
-Timeline simulate(const Program& program, const CostModel& costs, Overlap overlap, bool keep_rows) {
+namespace {
+
+/// So many steps after each other, with the rows of the last.
+Timeline simulate_steps(const Program& program, const CostModel& costs, Overlap overlap, int steps,
+                        bool keep_rows) {
   const std::vector<Dependences> waits = dependences(program);
   std::vector<std::vector<std::vector<double>>> seconds;  // [mesh][segment][instruction]
   Timeline timeline;
@@ -244,7 +165,7 @@ Timeline simulate(const Program& program, const CostModel& costs, Overlap overla
   SharedNetwork network(program, costs);
   SlowedComputation slowed(program, costs, overlap);
 
-  StepWalk walk(program, waits, overlap);
+  StepWalk walk(program, waits, overlap, steps);
   const auto later = [](const StepWalk::Turn& a, const StepWalk::Turn& b) { return a.ready_s > b.ready_s; };
   std::priority_queue<StepWalk::Turn, std::vector<StepWalk::Turn>, decltype(later)> ready(later);
   const auto take = [&] {
@@ -262,14 +183,14 @@ Timeline simulate(const Program& program, const CostModel& costs, Overlap overla
       else
         occupations[m].ends(time_kind(instruction), end_s);
       const double duration_s = end_s - ended.start_s;
-      if (keep_rows) timeline.rows[ended.row].duration_s = duration_s;
+      if (keep_rows && ended.turn.what.step + 1 == steps) timeline.rows[ended.row].duration_s = duration_s;
       timeline.step_s = std::max(timeline.step_s, ended.start_s + duration_s);
       walk.done(ended.turn, ended.start_s + duration_s);  // as the row has it
       continue;
     }
     const StepWalk::Turn turn = ready.top();
     ready.pop();
-    const auto [m, r, i] = turn.what;
+    const auto [m, r, i, step] = turn.what;
     const SegmentRun& run = program.meshes[m].schedule[r];
     const Instruction& instruction = walk.instruction(turn.what);
     if (!acts(instruction.when, run.micro_batch, program.micro_batches)) {
@@ -279,7 +200,7 @@ Timeline simulate(const Program& program, const CostModel& costs, Overlap overla
     const double duration = seconds[m][run.segment][i];
     const double start = turn.ready_s;
     const TimeKind kind = time_kind(instruction);
-    if (keep_rows)
+    if (keep_rows && step + 1 == steps)
       timeline.rows.push_back({m, run.segment, run.micro_batch, i, instruction.lane, kind, start, duration});
     const UnderWay under_way{turn, duration, start, timeline.rows.size() - 1};
     if (slowed.takes(m, instruction)) {
@@ -301,6 +222,32 @@ Timeline simulate(const Program& program, const CostModel& costs, Overlap overla
   }
   for (Occupation& occupation : occupations) occupation.finish(timeline.step_s);
   return timeline;
+}
+
+/// Steps after which those that overlap each other follow at equal distances.
+constexpr int kStepsToBeSteady = 3;
+
+}  // namespace
+
+Timeline simulate(const Program& program, const CostModel& costs, Overlap overlap, bool keep_rows) {
+  if (!program.defers_updates) return simulate_steps(program, costs, overlap, 1, keep_rows);
+  const Timeline before = simulate_steps(program, costs, overlap, kStepsToBeSteady, false);
+  Timeline all = simulate_steps(program, costs, overlap, kStepsToBeSteady + 1, keep_rows);
+  all.step_s -= before.step_s;
+  for (const MeshIndex m : all.meshes.indices()) {
+    MeshTime& mesh = all.meshes[m];
+    const MeshTime& earlier = before.meshes[m];
+    mesh.compute_s -= earlier.compute_s;
+    mesh.collective_s -= earlier.collective_s;
+    mesh.transfer_s -= earlier.transfer_s;
+    all.hidden[m].collective_s -= before.hidden[m].collective_s;
+    all.hidden[m].transfer_s -= before.hidden[m].transfer_s;
+    mesh.idle_s = all.step_s - (mesh.compute_s + mesh.collective_s + mesh.transfer_s);
+  }
+  if (all.rows.empty()) return all;
+  const double begin_s = std::ranges::min(all.rows, {}, &TimelineRow::start_s).start_s;
+  for (TimelineRow& row : all.rows) row.start_s -= begin_s;
+  return all;
 }
 
 Timeline simulate(const Program& program, const CostModel& costs, bool keep_rows) {

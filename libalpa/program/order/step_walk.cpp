@@ -18,11 +18,13 @@ RunTable::RunTable(const MeshProgram& mesh, int micro_batches)
     : mesh_(mesh), micro_batches_(static_cast<std::size_t>(std::max(micro_batches, 1))) {
   run_of_.assign(mesh.segments.size() * micro_batches_, -1);
   std::vector<int> latest(mesh.segments.size(), -1);
+  last_micro_batch_.assign(mesh.segments.size(), 0);
   for (std::size_t r = 0; r < mesh.schedule.size(); ++r) {
     const SegmentRun& run = mesh.schedule[r];
     const auto segment = static_cast<std::size_t>(run.segment);
     latest_.insert(latest_.end(), latest.begin(), latest.end());
     latest[segment] = static_cast<int>(r);
+    last_micro_batch_[segment] = std::max(run.micro_batch, 0);
     run_of_[segment * micro_batches_ + static_cast<std::size_t>(std::max(run.micro_batch, 0))] =
         static_cast<int>(r);
   }
@@ -44,6 +46,12 @@ int RunTable::micro_batch_of(const Dependence& wait, int run) const {
   return before < 0 ? -1 : std::max(mesh_.schedule[before].micro_batch, 0);
 }
 
+int RunTable::micro_batch_of_step_before(const Dependence& wait, int run) const {
+  const int last = last_micro_batch_[static_cast<std::size_t>(wait.segment)],
+            now = std::max(mesh_.schedule[run].micro_batch, 0);
+  return wait.lag > 0 ? last - (last - now) % wait.lag : last;  // of those before that have its slot
+}
+
 int RunTable::remembered(const Dependence& wait, int waiting_segment) const {
   std::vector<int> begun(mesh_.schedule.size() + 1);  // runs of its segment up to that one
   for (std::size_t r = 0; r < mesh_.schedule.size(); ++r)
@@ -59,10 +67,11 @@ int RunTable::remembered(const Dependence& wait, int waiting_segment) const {
   return most;
 }
 
-StepWalk::StepWalk(const Program& program, const std::vector<Dependences>& waits, Overlap overlap)
+StepWalk::StepWalk(const Program& program, const std::vector<Dependences>& waits, Overlap overlap, int steps)
     : program_(program),
       waits_(waits),
       in_listed_order_(overlap == Overlap::none),
+      steps_(steps),
       ends_(2 * program.transfers.size()) {
   std::size_t marks = 0;
   for (const MeshIndex m : program.meshes.indices()) {
@@ -106,7 +115,7 @@ StepWalk::StepWalk(const Program& program, const std::vector<Dependences>& waits
           mark(static_cast<std::size_t>(wait.segment), static_cast<std::size_t>(wait.instruction));
       }
   }
-  marks_.resize(marks);
+  marks_.resize(marks * static_cast<std::size_t>(steps));
   for (std::size_t lane = 0; lane < queues_.size(); ++lane) go_on(static_cast<int>(lane));
 }
 
@@ -122,12 +131,13 @@ int StepWalk::micro_batch(const Instance& what) const {
 /// The next instruction of a queue, if there is one.
 bool StepWalk::find(Queue& queue, Instance& next) const {
   const std::vector<SegmentRun>& schedule = mesh(queue.mesh).schedule;
-  for (; queue.run < schedule.size(); ++queue.run, queue.next = 0) {
-    const auto& instructions = queue.instructions[schedule[queue.run].segment];
-    if (queue.next == instructions.size()) continue;
-    next = {queue.mesh, static_cast<int>(queue.run), instructions[queue.next]};
-    return true;
-  }
+  for (; queue.step < steps_; ++queue.step, queue.run = 0)
+    for (; queue.run < schedule.size(); ++queue.run, queue.next = 0) {
+      const auto& instructions = queue.instructions[schedule[queue.run].segment];
+      if (queue.next == instructions.size()) continue;
+      next = {queue.mesh, static_cast<int>(queue.run), instructions[queue.next], queue.step};
+      return true;
+    }
   return false;
 }
 
@@ -147,26 +157,27 @@ void StepWalk::go_on(int lane) {
   if (!find(queue, next)) return;
   const Instruction& now = instruction(next);
   double ready_s = queue.done_s;
-  const auto waits = [&](MeshIndex mesh, int segment, int instruction, int micro_batch) {
+  const auto waits = [&](MeshIndex mesh, int segment, int instruction, int micro_batch, int step) {
     if (mesh < 0) return true;  // for a message that nobody sends or receives
     const long first = mark_of_[mesh][segment][instruction];
-    return waits_for(lane, static_cast<std::size_t>(first + micro_batch), ready_s);
+    return waits_for(lane, first_mark(step) + static_cast<std::size_t>(first + micro_batch), ready_s);
   };
   const int segment = mesh(next.mesh).schedule[queue.run].segment,
             micro_batch = std::max(this->micro_batch(next), 0);
   for (const Dependence& wait : waits_[next.mesh][segment][next.instruction]) {
-    const int meant = runs_[next.mesh].micro_batch_of(wait, next.run);
-    if (meant < 0) continue;  // in the step before
+    int meant = runs_[next.mesh].micro_batch_of(wait, next.run), step = next.step;
+    if (meant < 0 && --step < 0) continue;  // before the first
+    if (meant < 0) meant = runs_[next.mesh].micro_batch_of_step_before(wait, next.run);
     if (wait.occasion == Occasion::left) {
       const Ends& ends = ends_[crossing(std::get<Send>(now.body).transfer, now)];
-      if (waits(ends.to_mesh, ends.to_segment, ends.receive, meant)) return;
+      if (waits(ends.to_mesh, ends.to_segment, ends.receive, meant, step)) return;
     } else if (!in_listed_order_) {
-      if (waits(next.mesh, wait.segment, wait.instruction, meant)) return;
+      if (waits(next.mesh, wait.segment, wait.instruction, meant, step)) return;
     }
   }
   if (const auto* receive = std::get_if<Receive>(&now.body)) {
     const Ends& ends = ends_[crossing(receive->transfer, now)];
-    if (waits(ends.from_mesh, ends.from_segment, ends.send, micro_batch)) return;
+    if (waits(ends.from_mesh, ends.from_segment, ends.send, micro_batch, next.step)) return;
   }
   const Turn turn{lane, next, ready_s};
   if (!std::holds_alternative<GlobalSum>(now.body)) {
@@ -191,7 +202,8 @@ void StepWalk::done(const Turn& turn, double at_s) {
   const SegmentRun& run = mesh(turn.what.mesh).schedule[turn.what.run];
   const long first = mark_of_[turn.what.mesh][run.segment][turn.what.instruction];
   if (first >= 0) {
-    Mark& mark = marks_[first + std::max(run.micro_batch, 0)];
+    Mark& mark =
+        marks_[first_mark(turn.what.step) + static_cast<std::size_t>(first + std::max(run.micro_batch, 0))];
     mark.done = true;
     mark.at_s = at_s;
     for (int lane = std::exchange(mark.first_waiting, -1); lane >= 0;) {

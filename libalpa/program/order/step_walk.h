@@ -24,25 +24,29 @@ class RunTable {
   /// in the step before.
   int micro_batch_of(const Dependence&, int run) const;
 
+  /// Likewise of the run in the step before, where it is there.
+  int micro_batch_of_step_before(const Dependence&, int run) const;
+
  private:
   const MeshProgram& mesh_;
   std::size_t micro_batches_;
-  std::vector<int> run_of_, latest_;
+  std::vector<int> run_of_, latest_, last_micro_batch_;
 };
 
 /// One run of an instruction in a step.
 struct Instance {
   MeshIndex mesh{0};
   int run = 0, instruction = 0;
+  int step = 0;
 };
 
-/// Every instruction of a step once, in any order that its dependences and the overlap allow: whoever walks
-/// chooses which of the lanes that may go on does so. Memory is linear in the runs of the instructions that
-/// others wait for.
+/// Every instruction of a step, or of several that follow each other, once, in any order that its dependences
+/// and the overlap allow: whoever walks chooses which of the lanes that may go on does so. Memory is linear
+/// in the runs of the instructions that others wait for.
 class StepWalk {
  public:
   /// Keeps references.
-  StepWalk(const Program&, const std::vector<Dependences>&, Overlap);
+  StepWalk(const Program&, const std::vector<Dependences>&, Overlap, int steps = 1);
 
   /// A lane whose next instruction waits for nothing any more.
   struct Turn {
@@ -68,6 +72,7 @@ class StepWalk {
     MeshIndex mesh{0};
     std::vector<std::vector<int>> instructions;  ///< [segment]
     std::size_t run = 0, next = 0;
+    int step = 0;
     double done_s = 0;
     int next_waiting = -1;  ///< for the same
   };
@@ -85,6 +90,9 @@ class StepWalk {
   };
 
   const MeshProgram& mesh(MeshIndex m) const { return program_.meshes[m]; }
+  std::size_t first_mark(int step) const {
+    return static_cast<std::size_t>(step) * marks_.size() / static_cast<std::size_t>(steps_);
+  }
   void go_on(int lane);
   bool find(Queue&, Instance&) const;
   bool waits_for(int lane, std::size_t mark, double& ready_s);
@@ -92,10 +100,11 @@ class StepWalk {
   const Program& program_;
   const std::vector<Dependences>& waits_;
   bool in_listed_order_;
+  int steps_;
   std::vector<RunTable> runs_;
   std::vector<Ends> ends_;                               ///< [crossing]
   std::vector<std::vector<std::vector<long>>> mark_of_;  ///< [mesh][segment][instruction], -1: nobody waits
-  std::vector<Mark> marks_;
+  std::vector<Mark> marks_;                              ///< those of a step, for each
   std::vector<Queue> queues_;
   std::vector<Turn> ready_, meeting_;  ///< at the global sum
 };

@@ -65,6 +65,16 @@ void check_corrections(const MeshProgram& program, MeshIndex mesh, bool corrects
   }
 }
 
+/// What is for the step before is in forwards and updates of programs that say so.
+void check_deferred(const MeshProgram& program, MeshIndex mesh, bool defers_updates) {
+  for (const Segment& segment : program.segments)
+    for (std::size_t i = 0; i < segment.instructions.size(); ++i)
+      if (segment.instructions[i].when == When::of_step_before &&
+          (!defers_updates || (segment.kind != SegmentKind::forward && segment.kind != SegmentKind::update)))
+        refuse_program(mesh, fmt::format("instruction {} of the {} of the step before is out of place", i,
+                                         segment_text(segment)));
+}
+
 /// A view lies within each slot of what it is a view of, and lasts as long.
 void check_view(const MeshProgram& program, MeshIndex mesh, BufferIndex b) {
   const Buffer& view = program.buffers[b];
@@ -258,7 +268,7 @@ void check_routes(const Program& program) {
 /// Whether the step comes to its end where every rank does everything in the listed order. Lanes wait for
 /// less: what they wait for is listed before.
 void check_end(const Program& program, const std::vector<Dependences>& waits) {
-  StepWalk walk(program, waits, Overlap::none);
+  StepWalk walk(program, waits, Overlap::none, program.defers_updates ? 2 : 1);
   std::vector<StepWalk::Turn> ready = walk.take_ready();
   while (!ready.empty()) {
     const StepWalk::Turn turn = ready.back();
@@ -280,6 +290,7 @@ void verify(const Program& program, const std::vector<Dependences>& waits) {
   for (const MeshIndex m : program.meshes.indices()) {
     check_schedule(program.meshes[m], m, program.micro_batches);
     check_corrections(program.meshes[m], m, program.corrects_updates);
+    check_deferred(program.meshes[m], m, program.defers_updates);
   }
   check_messages(program);
   check_routes(program);

@@ -107,5 +107,82 @@ TEST(Updates, OfModelsThatNeitherClipNorAreF16NeedNoCopies) {
   EXPECT_EQ(lowered.plan, four_stages_with({.gradient_clip = 0}).plan);
 }
 
+/// Two devices that split samples.
+Lowered on_two_devices(UpdateOrder updates) {
+  PlannerOptions options;
+  options.updates = update_order_name(updates);
+  options.pin = parse_pin("micro_batches = 2\n[[stage]]\nlayers = 4\nmesh = [2]\naxes = [\"data\"]\n", "pin");
+  Lowered lowered;
+  PlanningModel model = small_model();
+  model.graph = [](std::int64_t samples) {
+    return training_graph(tiny_gpt_forward(samples), op_catalog(), {.gradient_clip = 0});
+  };
+  lowered.plan = plan_quietly(model, small_cluster(2), options);
+  lowered.graph = model.graph(4);
+  lowered.program = lower(lowered.graph, lowered.plan);
+  return lowered;
+}
+
+TEST(Updates, InTheNextForwardComeBeforeTheirStatesAreUsed) {
+  const Lowered lowered = on_two_devices(UpdateOrder::next_forward);
+  EXPECT_TRUE(lowered.program.defers_updates);
+  verify(lowered.program);
+  const MeshProgram& mesh = lowered.program.meshes[0_m];
+  const std::vector<Instruction>& forward = segment_of_kind(mesh, SegmentKind::forward).instructions;
+  std::set<BufferIndex> read, updated;
+  int first_update = -1, first_other = -1;
+  for (int i = 0; i < static_cast<int>(forward.size()); ++i) {
+    const auto* compute = std::get_if<Compute>(&forward[static_cast<std::size_t>(i)].body);
+    if (!compute) continue;
+    if (compute->op->name == "adamw") {
+      EXPECT_EQ(forward[static_cast<std::size_t>(i)].when, When::of_step_before);
+      for (const BufferIndex b : compute->results) {
+        EXPECT_FALSE(read.contains(b)) << mesh.buffers[b].name;
+        updated.insert(b);
+      }
+      if (first_update < 0) first_update = i;
+    } else if (forward[static_cast<std::size_t>(i)].when == When::every_micro_batch) {
+      read.insert(compute->operands.begin(), compute->operands.end());
+      first_other = i;  // in the end, the last one
+    }
+  }
+  EXPECT_LT(first_update, first_other);
+  for (const StateIndex s : lowered.graph.states.indices())
+    EXPECT_TRUE(updated.contains(mesh.state_buffer[s])) << lowered.graph.states[s].name;
+  for (const Instruction& left : segment_of_kind(mesh, SegmentKind::update).instructions)
+    EXPECT_NE(mesh.lanes[static_cast<std::size_t>(left.lane)].kind, LaneKind::compute);
+}
+
+TEST(Updates, InTheNextForwardWaitForTheSumsOfTheStepBefore) {
+  Lowered lowered = three_layers_in_next_forward("[[stage]]\nlayers = 3\nmesh = [2]\naxes = [\"data\"]\n",
+                                                 small_cluster(2), Overlap::all);
+  const std::vector<Dependences> waits = dependences(lowered.program);
+  verify(lowered.program, waits);
+  const int update = static_cast<int>(lowered.program.meshes[0_m].segments.size()) - 1;
+  std::vector<Dependences> without = waits;
+  for (auto& of_instruction : without[0][0])
+    std::erase_if(of_instruction, [&](const Dependence& wait) { return wait.segment == update; });
+  EXPECT_THAT([&] { verify(lowered.program, without); },
+              testing::ThrowsMessage<Error>(testing::HasSubstr("may still use it")));
+  lowered.program.defers_updates = false;
+  EXPECT_THAT([&] { verify(lowered.program, waits); },
+              testing::ThrowsMessage<Error>(testing::HasSubstr("of the step before is out of place")));
+}
+
+TEST(Updates, InTheNextForwardTakeAsLongInTurnAsAtTheEnd) {
+  const CostModel costs(small_cluster(2));
+  const double at_end = simulate(on_two_devices(UpdateOrder::after_norm).program, costs).step_s,
+               next = simulate(on_two_devices(UpdateOrder::next_forward).program, costs).step_s;
+  EXPECT_NEAR(next, at_end, 1e-12 * at_end);
+}
+
+TEST(Updates, InTheNextForwardAreInNoPlanThatClipsOrSendsSumsToOtherMeshes) {
+  EXPECT_EQ(four_stages_with({.gradient_clip = 1}, "next-forward").plan,
+            four_stages_with({.gradient_clip = 1}).plan);
+  EXPECT_EQ(four_stages_with({.gradient_clip = 0}, "next-forward").plan,
+            four_stages_with({.gradient_clip = 0}).plan)
+      << "whose embedding is on the first and the last stage";
+}
+
 }  // namespace
 }  // namespace alpa

@@ -29,8 +29,9 @@ class LongestPath {
     for (std::size_t v = 0; v < step_.vertices.size(); ++v) {
       const UnrolledStep::Vertex& at = step_.vertices[v];
       const MeshProgram& mesh = step_.mesh(v);
+      const bool does = acts(step_.of(v).when, at.micro_batch, program.micro_batches);
       duration_.push_back(
-          instruction_seconds(program, mesh, mesh.segments[at.segment], costs)[at.instruction]);
+          does ? instruction_seconds(program, mesh, mesh.segments[at.segment], costs)[at.instruction] : 0);
     }
     end_.assign(duration_.size(), -1);
   }
@@ -84,6 +85,28 @@ TEST(Simulator, OfMessagesThatWaitForTheirMemoryAgreesToo) {
       EXPECT_NEAR(step, LongestPath(unrolled, lowered.program, costs).step_seconds(), 1e-12 * step);
     }
   }
+}
+
+// What a step takes after others is what lies between the ends of the fourth and the third.
+TEST(Simulator, OfStepsThatOverlapEachOtherAgreesToo) {
+  const std::string data = "mesh = [2]\naxes = [\"data\"]\n";
+  for (const auto& [devices, stages] :
+       {std::pair(2, "[[stage]]\nlayers = 3\n" + data),
+        std::pair(3, "[[stage]]\nlayers = 2\nmesh = [1]\naxes = []\n[[stage]]\nlayers = 1\n" + data)})
+    for (const double bandwidth : {1e5, 1e6, 1e8, 1e10}) {
+      Cluster cluster = small_cluster(devices);
+      cluster.within_node.bytes_per_s = bandwidth;
+      const CostModel costs(cluster);
+      const Lowered lowered = three_layers_in_next_forward(stages, cluster);
+      ASSERT_TRUE(lowered.program.defers_updates);
+      for (const auto& [name, overlap, described] : overlap_words()) {
+        const double step = simulate(lowered.program, costs, overlap).step_s;
+        const UnrolledStep three(lowered.program, overlap, 3), four(lowered.program, overlap, 4);
+        const double end = LongestPath(four, lowered.program, costs).step_seconds();
+        EXPECT_NEAR(step, end - LongestPath(three, lowered.program, costs).step_seconds(), 1e-12 * end)
+            << stages << " " << name << " " << bandwidth;
+      }
+    }
 }
 
 // Every lane's time is seen or hidden, but for what of it is another lane's too.

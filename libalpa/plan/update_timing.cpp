@@ -1,0 +1,20 @@
+#include "libalpa/plan/update_timing.h"
+
+#include <algorithm>
+
+namespace alpa {
+
+bool defers_updates(const GraphUses& uses, const Plan& plan) {
+  return plan.updates == UpdateOrder::next_forward && !uses.updates_wait &&
+         plan.meshes.size() == plan.stages.size() &&
+         std::ranges::none_of(plan.transfers, [&](const PlannedTransfer& transfer) {
+           return phase_of_transfer(uses.graph, transfer.value) == Phase::update;
+         });
+}
+
+UpdateOrder order_in_effect(const GraphUses& uses, Plan plan, UpdateOrder order) {
+  plan.updates = order;
+  return corrects_updates(uses, order) || defers_updates(uses, plan) ? order : UpdateOrder::after_norm;
+}
+
+}  // namespace alpa

@@ -1,0 +1,167 @@
+// What a mesh does once a step: sums over devices and ranks, and updates.
+#include "libalpa/plan/reduced_gradients.h"
+#include "libalpa/program/lower/mesh_lowering.h"
+
+namespace alpa {
+
+/// The loss, metrics and the norm, which all ranks add up.
+void MeshLowering::make_scalars() {
+  const bool trains = purpose_ == Purpose::train;
+  const bool has_stand_in = trains && !updates_wait_;
+  const std::int64_t scalars = 1 + std::ssize(graph_.metrics) + (trains ? 1 : 0) + (has_stand_in ? 1 : 0);
+  const BufferIndex sums =
+      values_.new_buffer("sums", {}, replicated_spec(1), {DType::f32, {scalars}}, Residence::step);
+  std::int64_t offset = 0;
+  const auto scalar = [&](const std::string& name) {
+    const BufferIndex view = values_.new_view(name, sums, offset, {DType::f32, {}});
+    offset += values_.buffer(view).bytes;
+    return view;
+  };
+  values_.program().loss = scalar("loss");
+  for (const Metric& metric : graph_.metrics) values_.program().metrics.push_back(scalar(metric.name));
+  if (trains) {
+    values_.program().gradient_square_sum = scalar("squared gradient norm");
+    // Updates that do not wait for the norm go by one that changes nothing.
+    const BufferIndex norm =
+        has_stand_in ? scalar("no gradient norm") : values_.program().gradient_square_sum;
+    if (has_stand_in) values_.emit(Zero{norm});
+    values_.provide(graph_.gradient_square_sum, replicated_spec(0), norm);
+  }
+}
+
+void MeshLowering::add_up_losses() {
+  emit_sum({graph_.loss}, values_.program().loss);
+  for (std::size_t m = 0; m < graph_.metrics.size(); ++m)
+    emit_sum(graph_.metrics[m].values, values_.program().metrics[m]);
+}
+
+void MeshLowering::lower_update() {
+  values_.begin_segment(StageIndex(), SegmentKind::update);
+  if (defers_updates_) return end_step();
+  make_scalars();
+  if (purpose_ == Purpose::train) {
+    for (const StageTransfer& transfer : transfers_)
+      if (const NodeIndex maker = value_of(graph_, transfer.value).producer; maker >= 0)  // a state has none
+        if (node_of(graph_, maker).op->sums_micro_batches) send_to_other_meshes(transfer.value);
+    receive_values_made_in(Phase::update);
+    sum_gradients();
+  }
+  add_up_losses();
+  if (purpose_ == Purpose::evaluate) {
+    emit_global_sum();
+    return;
+  }
+  for (const NodeIndex n : graph_.nodes.indices()) {
+    const Node& node = node_of(graph_, n);
+    if (node.phase != Phase::update) continue;
+    if (!node.op->reduces_globally) {
+      if (here(n)) emit_node(n);
+      continue;
+    }
+    emit_gradient_norm(node);
+    if (updates_wait_) emit_global_sum();
+    if (corrects_updates_) copy_states();
+  }
+  send_state_copies();
+  if (!updates_wait_) emit_global_sum();
+  if (corrects_updates_) correct_update();
+}
+
+/// As they are before the update.
+void MeshLowering::copy_states() {
+  for (const NodeIndex n : graph_.nodes.indices()) {
+    const Node& node = node_of(graph_, n);
+    if (node.phase != Phase::update || !here(n)) continue;
+    for (const ValueIndex result : node.results) {
+      const StateIndex state = uses_.state_after_value(result);
+      if (state < 0) continue;
+      const Buffer& like = values_.buffer(values_.state_buffer(state));
+      const BufferIndex copy =
+          values_.new_buffer("before the update", like.value, like.layout, like.tile, Residence::segment);
+      values_.emit(Copy{values_.state_buffer(state), copy});
+      copies_[state] = copy;
+    }
+  }
+}
+
+/// Where the norm turns out to bind: the update once more, of the same states and gradients.
+void MeshLowering::correct_update() {
+  values_.emit_when(When::norm_binds);
+  values_.provide(graph_.gradient_square_sum, replicated_spec(0), values_.program().gradient_square_sum);
+  for (const auto& [state, copy] : copies_) {
+    values_.emit(Copy{copy, values_.state_buffer(state)});
+    values_.forget(graph_.states[state].value);
+  }
+  std::vector<NodeIndex> updates;  // what goes by the norm comes after it
+  for (const NodeIndex n : graph_.nodes.indices())
+    if (n > uses_.norm && node_of(graph_, n).phase == Phase::update && here(n)) updates.push_back(n);
+  for (const NodeIndex n : updates)
+    for (const ValueIndex operand : node_of(graph_, n).operands) values_.forget_conversions(operand);
+  for (const NodeIndex n : updates)
+    for (const ValueIndex result : node_of(graph_, n).results) values_.forget(result);
+  for (const NodeIndex n : updates) emit_node(n);
+  send_state_copies();
+}
+
+/// Over devices, where it takes no memory, in the order in which the backward is done with them: then none
+/// waits for another that comes later.
+void MeshLowering::sum_gradients() {
+  const std::vector<ReducedGradient> sums = reduced_gradients(placement_, mesh_, values_.conversions());
+  std::map<int, std::vector<ValueIndex>> buckets;
+  for (const ReducedGradient& each : sums)
+    if (const int bucket = plan_.bucket_of(each.sum); bucket >= 0) buckets[bucket].push_back(each.sum);
+  for (const ReducedGradient& each : sums) {
+    const int bucket = plan_.bucket_of(each.sum);
+    if (bucket < 0)
+      values_.fetch_for_segment(each.sum);
+    else if (buckets.at(bucket).back() == each.sum)
+      values_.sum_together(buckets.at(bucket));
+  }
+}
+
+/// A node's operator over one tile, each element of the whole counted once over all copies.
+void MeshLowering::add_up(NodeIndex node, BufferIndex tile, const ShardingSpec& layout, BufferIndex into,
+                          bool first) {
+  const OpDef& op = *node_of(graph_, node).op;
+  const Attributes attributes{{"weight", 1.0 / replica_count(layout, shape())}};
+  const std::vector<TensorType> operands{values_.buffer(tile).tile};
+  const BufferIndex own = workspace(op, {operands, attributes});
+  values_.emit(
+      Compute{node, &op, attributes, {tile}, {into}, own, first ? Accumulate::overwrite : Accumulate::add});
+}
+
+/// Each rank adds the squares of its tiles, divided by the number of copies, so that one sum over all ranks
+/// counts every element once.
+void MeshLowering::emit_gradient_norm(const Node& node) {
+  bool first = true;
+  for (const ValueIndex gradient : node.operands) {
+    if (placement_.mesh_of_value(gradient) != mesh_) continue;
+    const ShardingSpec layout = placement_.layout_in_update(gradient, mesh_);
+    add_up(graph_.nodes.index_of(node), values_.obtain(gradient, layout), layout,
+           values_.program().gradient_square_sum, first);
+    first = false;
+  }
+  if (first) values_.emit(Zero{values_.program().gradient_square_sum});
+}
+
+void MeshLowering::emit_global_sum() {
+  const MeshProgram& mesh = values_.program();
+  GlobalSum sum{{mesh.loss}, mesh.whole(mesh.loss)};
+  sum.scalars.insert(sum.scalars.end(), mesh.metrics.begin(), mesh.metrics.end());
+  if (mesh.gradient_square_sum >= 0) sum.scalars.push_back(mesh.gradient_square_sum);
+  values_.emit(std::move(sum));
+}
+
+/// Those of the values that are made here, each element of them counted once.
+void MeshLowering::emit_sum(const std::vector<ValueIndex>& values, BufferIndex into) {
+  bool first = true;
+  for (const ValueIndex value : values) {
+    const NodeIndex producer = value_of(graph_, value).producer;
+    if (!here(producer)) continue;
+    add_up(producer, values_.fetch_resting(value), values_.resting_layout(value), into, first);
+    first = false;
+  }
+  if (first) values_.emit(Zero{into});
+}
+
+}  // namespace alpa

@@ -1,0 +1,41 @@
+#include "libalpa/trainer/introduction.h"
+
+#include <fmt/core.h>
+
+#include "libalpa/base/units.h"
+#include "libalpa/trainer/learning_rate.h"
+
+namespace alpa {
+
+std::vector<std::string> introduction(const RunFacts& run) {
+  const TrainingOptions& options = run.options;
+  const BatchReader& reader = *run.data.reader;
+  std::vector<std::string> lines{
+      fmt::format("{}: {} parameters, {} on {}", run.model, run.parameters, run.device,
+                  count_text(run.ranks, "rank")),
+      fmt::format("data: {}, {}{} a step, {} to train on", reader.description(),
+                  count_text(options.batch, "sample"),
+                  run.data.tokens ? " of " + count_text(options.sequence, "token") : "",
+                  count_text(reader.order().windows(Split::training), run.data.tokens ? "window" : "sample")),
+      fmt::format("samples take {} of a rank's host memory at most, and are {}", bytes_text(run.input_bytes),
+                  reader.can_read_ahead() ? "read ahead" : "not read ahead, as HDF5 has to read them")};
+  if (run.evaluation_data)
+    lines.push_back(fmt::format("evaluations: {}", run.evaluation_data->reader->description()));
+  return lines;
+}
+
+std::vector<std::string> first_warnings(const RunFacts& run, std::int64_t evaluate_every,
+                                        std::int64_t total_steps) {
+  std::vector<std::string> warnings;
+  const TrainingData& held_out = run.evaluation_data ? *run.evaluation_data : run.data;
+  const std::int64_t count = held_out.reader->order().windows(Split::held_out);
+  if (evaluate_every > 0 && count < run.options.batch)
+    warnings.push_back(fmt::format(
+        "there are no evaluations: a batch takes {}, and no more than {} held out", run.options.batch,
+        count_text(count, run.data.tokens ? "window" : "sample") + (count == 1 ? " is" : " are")));
+  if (std::string text = ended_schedule_text(run.options, total_steps); !text.empty())
+    warnings.push_back(std::move(text));
+  return warnings;
+}
+
+}  // namespace alpa

@@ -1,0 +1,30 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "libalpa/graph/training_options.h"
+#include "libalpa/trainer/training_data.h"
+
+namespace alpa {
+
+/// What a run is about to do.
+struct RunFacts {
+  std::string model;
+  std::int64_t parameters = 0;
+  std::string device;
+  int ranks = 1;
+  std::int64_t input_bytes = 0;  ///< that samples take of a rank's host memory
+  const TrainingData& data;
+  const TrainingData* evaluation_data = nullptr;  ///< null: of `data`
+  const TrainingOptions& options;
+};
+
+/// The lines that a log begins with.
+std::vector<std::string> introduction(const RunFacts&);
+
+/// What of that may not be meant. Evaluations come after so many steps; 0: never.
+std::vector<std::string> first_warnings(const RunFacts&, std::int64_t evaluate_every,
+                                        std::int64_t total_steps);
+
+}  // namespace alpa
