@@ -239,12 +239,12 @@ void check_transfers(const Placement& placement) {
       refuse(fmt::format("value {} is used on mesh {} but never sent there", value, mesh));
 }
 
-/// Buckets have sums of one mesh that one collective can add up.
+/// Buckets have sums of one mesh that one collective can add up, in one turn.
 void check_sync(const Placement& placement) {
   const Plan& plan = placement.plan();
   struct Bucket {
     const std::pair<MeshIndex, ReducedGradient>* first = nullptr;
-    int count = 0;
+    int count = 0, turn = 0;
   };
   std::map<int, Bucket> buckets;
   std::map<ValueIndex, std::pair<MeshIndex, ReducedGradient>> sums;
@@ -253,15 +253,19 @@ void check_sync(const Placement& placement) {
     for (ReducedGradient& sum : reduced_gradients(placement, m, Conversions(plan.cluster, plan.meshes[m])))
       sums.insert({sum.sum, {m, std::move(sum)}});
   for (std::size_t i = 0; i < plan.sync.size(); ++i) {
-    const auto [value, bucket] = plan.sync[i];
+    const auto [value, bucket, turn] = plan.sync[i];
     if (i > 0 && value <= plan.sync[i - 1].sum)
       refuse(fmt::format("sum of gradients {} is in a bucket twice, or out of order", value));
     const auto sum = sums.find(value);
     if (sum == sums.end())
       refuse(fmt::format("value {} is in bucket {}, but is no sum of gradients that devices add up in place",
                          value, bucket));
+    if (bucket < -1 || turn < 0 || (bucket == -1 && turn == 0))
+      refuse(fmt::format("sum of gradients {} is in bucket {} and turn {}", value, bucket, turn));
+    if (bucket == -1) continue;
     Bucket& of = buckets[bucket];
-    if (of.count++ == 0) of.first = &sum->second;
+    if (of.count++ == 0) of.first = &sum->second, of.turn = turn;
+    if (of.turn != turn) refuse(fmt::format("bucket {} has turns {} and {}", bucket, of.turn, turn));
     const auto& [mesh, first] = *of.first;
     if (mesh != sum->second.first || !can_share_bucket(first, sum->second.second))
       refuse(fmt::format("bucket {} has sums of gradients {} and {}, which are not added up alike", bucket,

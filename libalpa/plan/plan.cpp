@@ -13,9 +13,9 @@
 
 namespace alpa {
 
-int Plan::bucket_of(ValueIndex sum) const {
+GradientSync Plan::sync_of(ValueIndex sum) const {
   const auto at = std::ranges::lower_bound(sync, sum, {}, &GradientSync::sum);
-  return at != sync.end() && at->sum == sum ? at->bucket : -1;
+  return at != sync.end() && at->sum == sum ? *at : GradientSync{sum};
 }
 
 int Plan::devices() const {

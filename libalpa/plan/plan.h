@@ -56,10 +56,16 @@ struct InputLayouts {
   bool operator==(const InputLayouts&) const = default;
 };
 
-/// How a sum of gradients gets to the update of its parameter, where not all by itself.
+/// How a sum of gradients that devices add up in place gets to its update, where not by itself and as soon as
+/// the backward is done with it.
 struct GradientSync {
   ValueIndex sum{0};
-  int bucket = 0;  ///< sums of one bucket lie side by side and are added up over each axis by one collective
+  /// Sums of one bucket lie side by side and are added up over each axis by one collective; -1: it is by
+  /// itself.
+  int bucket = -1;
+  /// From 1 on: collectives of a mesh go in the order of their turns; those without (0) go before, in the
+  /// order in which the backward is done with them. A bucket has one turn.
+  int turn = 0;
   bool operator==(const GradientSync&) const = default;
 };
 
@@ -188,7 +194,8 @@ struct Plan {
 
   bool operator==(const Plan&) const = default;
   int devices() const;
-  int bucket_of(ValueIndex sum) const;  ///< of `sync`; -1: it is by itself
+  GradientSync sync_of(ValueIndex sum) const;  ///< what `sync` says of it, or has nothing to say of
+  int bucket_of(ValueIndex sum) const { return sync_of(sum).bucket; }
   /// Its costs were measured on its cluster's machines.
   bool is_measured() const { return !profile_fingerprint.empty() && extrapolated_from.empty(); }
   const DeviceMesh& mesh_of(StageIndex stage) const { return meshes[stages[stage].mesh]; }

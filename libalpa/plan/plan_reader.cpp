@@ -138,10 +138,13 @@ class PlanReader {
     if (!file_.has("/sync")) return;  // in plans of earlier releases every sum is by itself
     const std::vector<std::int64_t> value = file_.int64s("/sync/value");
     const auto bucket = file_.int64s("/sync/bucket", {std::ssize(value)});
+    const auto turn = file_.has("/sync/turn") ? file_.int64s("/sync/turn", {std::ssize(value)})
+                                              : std::vector<std::int64_t>(value.size());
     for (std::size_t row = 0; row < value.size(); ++row)
-      if (bucket[row] != -1)  // which is none
-        plan.sync.push_back(
-            {ValueIndex(small("/sync/value", value[row])), small("/sync/bucket", bucket[row])});
+      if (bucket[row] != -1 || turn[row] != 0)  // which are none
+        plan.sync.push_back({ValueIndex(small("/sync/value", value[row])),
+                             bucket[row] == -1 ? -1 : small("/sync/bucket", bucket[row]),
+                             small("/sync/turn", turn[row])});
   }
 
   std::vector<RecomputeForm> recompute_forms(std::int64_t rows) const {

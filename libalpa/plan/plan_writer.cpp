@@ -67,15 +67,18 @@ void write_nodes(H5Writer& file, const Plan& plan, const Graph& graph) {
   file.column("/values/layout", layouts);
 }
 
-/// A row for each sum of gradients; buckets are -1 where it is in none.
+/// A row for each sum of gradients; buckets are -1 where it is in none, turns 0.
 void write_sync(H5Writer& file, const Plan& plan, const Graph& graph) {
-  std::vector<std::int64_t> value, bucket;
+  std::vector<std::int64_t> value, bucket, turn;
   for (const ValueIndex sum : sums_of_gradients(graph)) {
+    const GradientSync sync = plan.sync_of(sum);
     value.push_back(sum);
-    bucket.push_back(plan.bucket_of(sum));
+    bucket.push_back(sync.bucket);
+    turn.push_back(sync.turn);
   }
   file.column("/sync/value", value, "1");
   file.column("/sync/bucket", bucket, "1");
+  file.column("/sync/turn", turn, "1");
 }
 
 /// Where there are some.

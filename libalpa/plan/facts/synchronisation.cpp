@@ -37,7 +37,9 @@ class SynchronisationWords {
       add_gradient(sums.operands[i], placement_.node_layout(summing).operands[i]);
     add_rest(sum, placement_.layout_at_rest(sum, mesh_));
     if (words_.empty()) return "no communication";
-    if (placement_.plan().bucket_of(sum) >= 0) words_.emplace_back("in a bucket");
+    const GradientSync sync = placement_.plan().sync_of(sum);
+    if (sync.bucket >= 0) words_.emplace_back("in a bucket");
+    if (sync.turn > 0) words_.emplace_back("first used first");
     return fmt::format("{}", fmt::join(words_, ", "));
   }
 

@@ -1,4 +1,6 @@
 // What a mesh does once a step: sums over devices and ranks, and updates.
+#include <algorithm>
+
 #include "libalpa/plan/reduced_gradients.h"
 #include "libalpa/program/lower/mesh_lowering.h"
 
@@ -103,10 +105,12 @@ void MeshLowering::correct_update() {
   send_state_copies();
 }
 
-/// Over devices, where it takes no memory, in the order in which the backward is done with them: then none
-/// waits for another that comes later.
+/// Over devices, where it takes no memory, in the order in which the backward is done with them, so that none
+/// waits for another that comes later, or in the plan's turns.
 void MeshLowering::sum_gradients() {
-  const std::vector<ReducedGradient> sums = reduced_gradients(placement_, mesh_, values_.conversions());
+  std::vector<ReducedGradient> sums = reduced_gradients(placement_, mesh_, values_.conversions());
+  std::ranges::stable_sort(sums, {},
+                           [&](const ReducedGradient& each) { return plan_.sync_of(each.sum).turn; });
   std::map<int, std::vector<ValueIndex>> buckets;
   for (const ReducedGradient& each : sums)
     if (const int bucket = plan_.bucket_of(each.sum); bucket >= 0) buckets[bucket].push_back(each.sum);
