@@ -185,6 +185,17 @@ double CostModel::collective_seconds(CollectiveKind kind, GroupShape group, doub
   return estimated_collective_seconds(kind, group, bytes, active);
 }
 
+double CostModel::least_share_seconds(CollectiveKind kind, GroupShape group, double bytes, int active) const {
+  constexpr double many = 0x1p100;  // beside which latencies are nothing
+  double of_byte_s = collective_seconds(kind, group, many, active) / many;
+  // Between two sizes that were measured a byte takes no less than at one of them, nor beyond the last than
+  // there or where there are many.
+  if (const auto measured = collectives_.find({kind, group}); measured != collectives_.end())
+    for (const SizePoint& point : measured->second)
+      if (point.bytes > 0) of_byte_s = std::min(of_byte_s, point.seconds / point.bytes);
+  return of_byte_s * bytes;
+}
+
 double CostModel::estimated_collective_seconds(CollectiveKind kind, GroupShape group, double bytes,
                                                int active) const {
   const CollectiveTraffic sent = collective_traffic(kind, group, bytes);

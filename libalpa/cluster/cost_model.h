@@ -50,6 +50,10 @@ class CostModel {
   /// (collective_traffic), within and between nodes at the same time.
   double collective_seconds(CollectiveKind, GroupShape, double bytes, int active) const;
 
+  /// Of so many bytes in a collective that has others too: however many are brought together, the sum of this
+  /// over them is no more than what that collective takes. By the least that any size takes for a byte.
+  double least_share_seconds(CollectiveKind, GroupShape, double bytes, int active) const;
+
   double send_seconds(bool same_node, double bytes) const;
 
   /// Of tiles of so many bytes that each of `active` devices of a node gets from other nodes, `different`

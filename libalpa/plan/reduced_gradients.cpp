@@ -40,7 +40,7 @@ std::vector<ReducedGradient> reduced_gradients(const Placement& placement, MeshI
     const TensorType& whole = value_of(graph, sum).type;
     const ShardingSpec rests = placement.layout_at_rest(sum, mesh);
     const Conversion* const steps = conversions.between(whole, rests, placement.layout_in_update(sum, mesh));
-    if (!steps || steps->empty() || steps_over_source(*steps) != steps->size()) continue;
+    if (!steps || steps->empty() || !is_sum_alone(*steps)) continue;
     NodeIndex gradient;  // the last node that it is of
     for (const ValueIndex operand : node.operands)
       gradient = std::max(gradient, value_of(graph, operand).producer);

@@ -187,4 +187,17 @@ double Conversions::seconds(const TensorType& whole, const ShardingSpec& source,
   return seconds;
 }
 
+double Conversions::least_share_seconds(const TensorType& whole, const ShardingSpec& source,
+                                        const ShardingSpec& to, const CostModel& costs) const {
+  const Conversion* steps = between(whole, source, to);
+  if (!steps || !is_sum_alone(*steps)) return seconds(whole, source, to, costs);
+  const auto bytes = static_cast<double>(byte_count(tile_type(whole, source, mesh_.shape)));
+  const int per_node = costs.cluster().devices_per_node;
+  double seconds = 0;
+  for (const ConversionStep& step : *steps)
+    seconds += costs.least_share_seconds(collective_of(step.kind), group_shape(mesh_, step.axis, per_node),
+                                         bytes, devices_on_node(mesh_.shape, per_node));
+  return seconds;
+}
+
 }  // namespace alpa

@@ -46,6 +46,11 @@ class Conversions {
   double seconds(const TensorType& whole, const ShardingSpec& from, const ShardingSpec& to,
                  const CostModel&) const;
 
+  /// The same of sums alone that share their collectives with others, of which each has its part, at least:
+  /// CostModel::least_share_seconds. Other conversions share with none.
+  double least_share_seconds(const TensorType& whole, const ShardingSpec& from, const ShardingSpec& to,
+                             const CostModel&) const;
+
  private:
   struct Route {
     Conversion steps;
@@ -84,6 +89,7 @@ ConversionBytes conversion_bytes(const Conversion&, const TensorType& whole, con
 
 /// How many of the first steps can write over what they start from: they sum it up.
 std::size_t steps_over_source(const Conversion&);
+inline bool is_sum_alone(const Conversion& steps) { return steps_over_source(steps) == steps.size(); }
 
 /// Local bytes to pack before the collective (chunks of the split dimension made contiguous) and to unpack
 /// after it; zero where the dimension is outermost. Each is the scratch memory that side needs.

@@ -2,8 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 #include <map>
+#include <random>
+#include <set>
+#include <utility>
 
 #include "tests/support/index_literals.h"
 
@@ -118,6 +122,65 @@ TEST(CostModel, AddsNothingToWhatWasMeasuredTogether) {
   profile.collectives = {{CollectiveKind::send, {2, 1}, 1 << 20, 0.003},
                          {CollectiveKind::send, {2, 1}, 1 << 22, 0.012}};
   EXPECT_DOUBLE_EQ(CostModel(profile).arrival_seconds(1 << 22, 8, 8), 0.012);
+}
+
+struct AllReduceCosts {
+  CostModel costs;
+  GroupShape group;
+  std::set<std::int64_t> measured = {};  ///< sizes
+};
+
+/// As fast and as slow as they come: between some sizes the seconds fall with the bytes.
+AllReduceCosts random_all_reduces(std::mt19937& random) {
+  std::uniform_real_distribution<double> power(-7, -2);
+  std::uniform_int_distribution<std::int64_t> size(0, 1 << 24);
+  const GroupShape group{1, 8};
+  Profile profile;
+  profile.cluster = v100();
+  std::set<std::int64_t> sizes;
+  for (std::size_t count = 1 + random() % 6; sizes.size() < count;) sizes.insert(size(random));
+  for (const std::int64_t bytes : sizes)
+    profile.collectives.push_back({CollectiveKind::all_reduce, group, bytes, std::pow(10, power(random))});
+  return {CostModel(profile), group, sizes};
+}
+
+// So the sums of this, one by one, bound what all take in whatever buckets. More would be no bound: some
+// size takes no longer.
+TEST(LeastShares, OfACollectiveAddUpToNoMoreThanItTakes) {
+  std::mt19937 random(7);
+  std::vector<AllReduceCosts> cases;
+  for (const GroupShape& group : {GroupShape{1, 2}, GroupShape{1, 8}, GroupShape{8, 1}, GroupShape{8, 8}})
+    cases.push_back({CostModel(v100()), group});
+  for (int drawn = 0; drawn < 100; ++drawn) cases.push_back(random_all_reduces(random));
+  std::uniform_real_distribution<double> power(0, 9);
+  for (const auto& [costs, group, measured] : cases) {
+    const auto whole_s = [&](double bytes) {
+      return costs.collective_seconds(CollectiveKind::all_reduce, group, bytes, 8);
+    };
+    const auto share_s = [&](double bytes) {
+      return costs.least_share_seconds(CollectiveKind::all_reduce, group, bytes, 8);
+    };
+    for (int partition = 0; partition < 100; ++partition) {
+      double bucket = 0, buckets_s = 0, shares_s = 0;
+      for (int part = 0; part < 8; ++part) {
+        const double bytes = std::floor(std::pow(10, power(random)));
+        bucket += bytes;
+        shares_s += share_s(bytes);
+        if (part < 7 && random() % 2 == 0) continue;
+        buckets_s += whole_s(std::exchange(bucket, 0));
+      }
+      EXPECT_LE(shares_s, buckets_s * (1 + 1e-9));
+    }
+    double least_s = whole_s(1e15) / 1e15;  // of a byte
+    for (const std::int64_t size : measured)
+      if (const auto bytes = static_cast<double>(size); size > 0)
+        least_s = std::min(least_s, whole_s(bytes) / bytes);
+    EXPECT_NEAR(share_s(1), least_s, 1e-3 * least_s);
+  }
+}
+
+TEST(LeastShares, OfOneDeviceAreNothing) {
+  EXPECT_EQ(CostModel(v100()).least_share_seconds(CollectiveKind::all_reduce, {1, 1}, kBytes, 8), 0);
 }
 
 /// An operator and an all-reduce within a node, that took three and two times what they are estimated to.

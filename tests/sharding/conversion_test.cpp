@@ -82,5 +82,33 @@ TEST(Conversions, CostWhatTheFormulaSays) {
             std::numeric_limits<double>::infinity());
 }
 
+TEST(Conversions, ThatAreSumsAloneMayShareTheirCollectives) {
+  const Cluster cluster = two_by_four();
+  const CostModel costs(cluster);
+  const auto seconds_and_share = [&](const Shape& shape, const MeshShape& mesh, const char* from,
+                                     const char* to) {
+    const Conversions conversions(cluster, {0_d, mesh});
+    const TensorType whole{DType::f32, shape};
+    return std::pair(conversions.seconds(whole, parse_spec(from), parse_spec(to), costs),
+                     conversions.least_share_seconds(whole, parse_spec(from), parse_spec(to), costs));
+  };
+  const double there_and_back_s = 2 * 0.75 * 4194304 / 1e11;
+  EXPECT_EQ(seconds_and_share({1024, 1024}, {4}, "RR+sum0", "RR"),
+            std::pair(2 * 1e-6 + there_and_back_s, there_and_back_s));
+  // One after the other, over two devices of a node, then over the two nodes, whose devices share an
+  // interface.
+  const double within_s = 1024 / 1e11, between_s = 4 * 1024 / 1e10;
+  const auto [own_s, share_s] = seconds_and_share({16, 16}, {2, 2, 2}, "RR+sum0+sum2", "RR");
+  EXPECT_DOUBLE_EQ(share_s, within_s + between_s);
+  EXPECT_DOUBLE_EQ(own_s, share_s + 1e-6 + 1e-5);  // each gathers all terms at once
+  // What is more than sums is a collective of its own.
+  for (const char* to : {"RS0", "S0R"}) {
+    const auto [own, shared] = seconds_and_share({1024, 1024}, {4}, "RR+sum0", to);
+    EXPECT_EQ(own, shared);
+  }
+  const auto [none, shared] = seconds_and_share({1024, 1024}, {4}, "RR", "RR+sum0");
+  EXPECT_EQ(none, shared);
+}
+
 }  // namespace
 }  // namespace alpa
