@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <unordered_map>
 
 #include "libalpa/base/infinity.h"
 #include "libalpa/base/words.h"
-#include "libalpa/plan/reduced_gradients.h"
 #include "libalpa/planner/predict.h"
+#include "libalpa/planner/sum_turns.h"
 #include "libalpa/program/lower/lower.h"
 #include "libalpa/program/order/simulate.h"
 
@@ -88,6 +89,21 @@ std::vector<std::vector<ReducedGradient>> alike(std::vector<ReducedGradient> sum
   return groups;
 }
 
+/// What a bucket of such sums takes, by its bytes; of many layers alike it is asked for the same again and
+/// again.
+std::function<double(std::int64_t)> bucket_seconds(const ReducedGradient& any, const DeviceMesh& mesh,
+                                                   const CostModel& costs) {
+  return
+      [&any, &mesh, &costs, known = std::unordered_map<std::int64_t, double>()](std::int64_t bytes) mutable {
+        const auto [at, is_new] = known.try_emplace(bytes);
+        if (!is_new) return at->second;
+        const TensorType tile{any.tile.dtype, {bytes / byte_count({any.tile.dtype, {}})}};
+        for (const ConversionStep& step : any.steps)
+          at->second += step_seconds(step, tile, tile, mesh, costs);
+        return at->second;
+      };
+}
+
 /// Of buckets that have more than one sum.
 class SyncOfPlan {
  public:
@@ -113,43 +129,34 @@ BucketSizes find_buckets(const std::string& name) {
   return value_named(name, bucket_words(), "kind of synchronisation");
 }
 
-void set_buckets(Plan& plan, const GraphUses& uses, const BucketSizes& sizes) {
-  plan.sync.clear();
-  if (sizes.bytes == 0) return;
+SumsForBuckets::SumsForBuckets(const Plan& plan, const GraphUses& uses) : uses_(uses) {
   const Placement placement(plan, uses);
-  SyncOfPlan sync;
   for (const MeshIndex m : plan.meshes.indices())
-    for (const Bucket& bucket :
-         buckets_of(reduced_gradients(placement, m, Conversions(plan.cluster, plan.meshes[m])), sizes))
-      sync.add(bucket.sums);
-  plan.sync = sync.take();
+    sums_.push_back(reduced_gradients(placement, m, Conversions(plan.cluster, plan.meshes[m])));
 }
 
-void set_soonest_buckets(Plan& plan, const GraphUses& uses, const CostModel& costs) {
-  plan.sync.clear();
-  const auto ready_s = ready_times(plan, uses.graph, costs);
-  const Placement placement(plan, uses);
+std::vector<GradientSync> SumsForBuckets::in_buckets(const BucketSizes& sizes) const {
+  if (sizes.bytes == 0) return {};
   SyncOfPlan sync;
-  for (const MeshIndex m : plan.meshes.indices()) {
-    const DeviceMesh& mesh = plan.meshes[m];
-    const CostModel& on_mesh = costs.on(mesh);
-    for (const std::vector<ReducedGradient>& group :
-         alike(reduced_gradients(placement, m, Conversions(plan.cluster, mesh)))) {
-      const DType type = group.front().tile.dtype;
-      const auto seconds = [&](std::int64_t bytes) {
-        const TensorType tile{type, {bytes / byte_count({type, {}})}};
-        double all = 0;
-        for (const ConversionStep& step : group.front().steps)
-          all += step_seconds(step, tile, tile, mesh, on_mesh);
-        return all;
-      };
+  for (const std::vector<ReducedGradient>& sums : sums_)
+    for (const Bucket& bucket : buckets_of(sums, sizes)) sync.add(bucket.sums);
+  return sync.take();
+}
+
+std::vector<GradientSync> SumsForBuckets::in_soonest_buckets(Plan plan, const CostModel& costs) const {
+  plan.sync.clear();
+  const auto ready_s = ready_times(plan, uses_.graph, costs);
+  SyncOfPlan sync;
+  for (const MeshIndex m : plan.meshes.indices())
+    for (const std::vector<ReducedGradient>& group : alike(sums_[m])) {
       std::vector<ReadySum> ready;
       for (const ReducedGradient& sum : group) {
         const auto at = ready_s[m].find(sum.sum);
         ready.push_back({at == ready_s[m].end() ? 0 : at->second, buffer_bytes(sum.tile)});
       }
+      const std::vector<int> bucket_of =
+          soonest_buckets(ready, bucket_seconds(group.front(), plan.meshes[m], costs.on(plan.meshes[m])));
       std::vector<ReducedGradient> bucket;
-      const std::vector<int> bucket_of = soonest_buckets(ready, seconds);
       for (std::size_t i = 0; i < group.size(); ++i) {
         bucket.push_back(group[i]);
         if (i + 1 < group.size() && bucket_of[i + 1] == bucket_of[i]) continue;
@@ -157,8 +164,44 @@ void set_soonest_buckets(Plan& plan, const GraphUses& uses, const CostModel& cos
         bucket.clear();
       }
     }
-  }
-  plan.sync = sync.take();
+  return sync.take();
+}
+
+std::vector<GradientSync> SumsForBuckets::in_turns(Plan plan, const CostModel& costs) const {
+  for (GradientSync& sync : plan.sync) sync.turn = 0;
+  std::erase_if(plan.sync, [](const GradientSync& sync) { return sync.bucket < 0; });
+  const auto ready_s = ready_times(plan, uses_.graph, costs);
+  std::vector<GradientSync> all;
+  for (const MeshIndex m : plan.meshes.indices())
+    for (const std::vector<ReducedGradient>& group : alike(sums_[m])) {
+      const auto seconds = bucket_seconds(group.front(), plan.meshes[m], costs.on(plan.meshes[m]));
+      std::vector<WaitingSum> waiting;  // a bucket, or a sum by itself
+      std::vector<std::int64_t> bytes;
+      std::map<int, std::size_t> of_bucket;
+      const std::size_t first = all.size();
+      for (const ReducedGradient& sum : group) {
+        GradientSync sync = plan.sync_of(sum.sum);
+        const auto [at, is_new] = of_bucket.try_emplace(
+            sync.bucket < 0 ? -1 - static_cast<int>(waiting.size()) : sync.bucket, waiting.size());
+        if (is_new) {
+          waiting.push_back({0, 0, first_use_after(uses_, sum.sum)});
+          bytes.push_back(0);
+        }
+        WaitingSum& together = waiting[at->second];
+        const auto ready = ready_s[m].find(sum.sum);
+        if (ready != ready_s[m].end()) together.ready_s = std::max(together.ready_s, ready->second);
+        together.first_use = std::min(together.first_use, first_use_after(uses_, sum.sum));
+        bytes[at->second] += buffer_bytes(sum.tile);
+        sync.turn = static_cast<int>(at->second);  // its place among those that wait, for now
+        all.push_back(sync);
+      }
+      for (std::size_t i = 0; i < waiting.size(); ++i) waiting[i].seconds = seconds(bytes[i]);
+      const std::vector<int> turns = turns_by_first_use(waiting);
+      for (std::size_t i = first; i < all.size(); ++i)
+        all[i].turn = turns[static_cast<std::size_t>(all[i].turn)];
+    }
+  std::ranges::sort(all, {}, &GradientSync::sum);
+  return all;
 }
 
 std::vector<int> soonest_buckets(const std::vector<ReadySum>& sums,

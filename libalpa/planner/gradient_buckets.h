@@ -7,7 +7,7 @@
 
 #include "libalpa/base/constraint.h"
 #include "libalpa/cluster/cost_model.h"
-#include "libalpa/plan/plan.h"
+#include "libalpa/plan/reduced_gradients.h"
 #include "libalpa/semantics/graph_uses.h"
 
 namespace alpa {
@@ -25,11 +25,27 @@ struct BucketSizes {
 std::span<const Word<BucketSizes>> bucket_words();
 BucketSizes find_buckets(const std::string& name);  ///< Throws Error(input) that lists them.
 
-/// Fills in Plan::sync of a plan that is complete but for that.
-void set_buckets(Plan&, const GraphUses&, const BucketSizes&);
+/// The sums of gradients that may share buckets: found once, whatever is tried on the plan that does not
+/// change its layouts.
+class SumsForBuckets {
+ public:
+  /// Keeps a reference. The plan is complete but for its buckets.
+  SumsForBuckets(const Plan&, const GraphUses&);
 
-/// The same, with the buckets that are added up the soonest, by when the simulator has each sum ready.
-void set_soonest_buckets(Plan&, const GraphUses&, const CostModel&);
+  /// As Plan::sync.
+  std::vector<GradientSync> in_buckets(const BucketSizes&) const;
+
+  /// Likewise, those that are added up the soonest, by when the simulator has each sum ready in this plan.
+  /// Where its collectives take turns with computation, no others take less.
+  std::vector<GradientSync> in_soonest_buckets(Plan, const CostModel&) const;
+
+  /// The plan's buckets, in turns by what the next forward uses first.
+  std::vector<GradientSync> in_turns(Plan, const CostModel&) const;
+
+ private:
+  const GraphUses& uses_;
+  Indexed<MeshIndex, std::vector<ReducedGradient>> sums_;
+};
 
 /// What waits to be added up.
 struct ReadySum {

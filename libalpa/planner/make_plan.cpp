@@ -40,6 +40,7 @@ void check_beside_pin(const PlannerOptions& options) {
   check_word("transfers", options.transfers, unsaid.transfers, options.pin->transfers);
   check_word("updates", options.updates, unsaid.updates, options.pin->updates);
   check_word("sync", options.sync, unsaid.sync, options.pin->sync);
+  check_word("sync-order", options.sync_order, unsaid.sync_order, options.pin->sync_order);
   const int devices = device_count(*options.pin);
   if (options.devices != unsaid.devices && options.devices != devices)
     refuse(fmt::format("--devices {}", options.devices), fmt::format("the pinned plan takes {}", devices),
@@ -102,6 +103,7 @@ Plan make_plan(const PlanningModel& model, const CostModel& costs, const Planner
     if (!options.pin->overlap.empty()) options.overlap = options.pin->overlap;
     if (!options.pin->updates.empty()) options.updates = options.pin->updates;
     if (!options.pin->sync.empty()) options.sync = options.pin->sync;
+    if (!options.pin->sync_order.empty()) options.sync_order = options.pin->sync_order;
   }
   const Deadline deadline(options.time_limit_s, options.stop);
   try {

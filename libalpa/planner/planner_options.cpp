@@ -24,6 +24,11 @@ std::vector<Word<std::string>> choices(const Word<std::string>& fastest, std::sp
 }
 
 /// None for the word of the fastest of each.
+std::optional<SumOrder> sum_order(const PlannerOptions& options) {
+  if (options.sync_order == kFastestOrder) return std::nullopt;
+  return value_named(options.sync_order, sum_order_words(), "order of sums");
+}
+
 std::optional<TransferStrategy> transfer_strategy(const std::string& word) {
   if (word == kFastestTransfers) return std::nullopt;
   return find_transfer_strategy(word);
@@ -58,6 +63,10 @@ std::vector<Word<std::string>> update_choices() {
 std::vector<Word<std::string>> sync_choices() {
   return choices({kFastestSync, kFastestSync, "what is fastest for the stages that are found with each"},
                  bucket_words());
+}
+
+std::vector<Word<std::string>> sync_order_choices() {
+  return choices({kFastestOrder, kFastestOrder, "what is fastest"}, sum_order_words());
 }
 
 StageEffort stage_effort(PlannerEffort effort) {
@@ -108,10 +117,6 @@ bool may_defer_updates(const PlannerOptions& options) {
 std::optional<BucketSizes> buckets(const PlannerOptions& options) {
   if (options.sync == kFastestSync) return std::nullopt;
   return find_buckets(options.sync);
-}
-
-bool takes_turns(const PlannerOptions& options) {
-  return overlap(options) == Overlap::none && buckets(options) == BucketSizes();
 }
 
 std::optional<TransferStrategy> transfer_strategy(const PlannerOptions& options) {
@@ -173,6 +178,7 @@ void describe_search(PlannerOptions& o, OptionsVisitor& visit) {
   visit.field("sync", o.sync,
               "how the devices of a stage add up sums of gradients that all of them keep whole",
               sync_choices());
+  visit.field("sync_order", o.sync_order, "in which order they do", sync_order_choices());
   visit.field("rematerialize", o.rematerialize, "recompute activations in the backward",
               {{"auto", Rematerialize::automatic, "where the planner chooses to"},
                {"never", Rematerialize::never, "all of them are kept"},

@@ -11,6 +11,7 @@
 #include "libalpa/planner/gradient_buckets.h"
 #include "libalpa/planner/plan_constraints.h"
 #include "libalpa/planner/stage/stage_problem.h"
+#include "libalpa/planner/sum_turns.h"
 #include "libalpa/planner/transfer_ways.h"
 
 namespace alpa {
@@ -29,7 +30,7 @@ struct PinnedPlan {
   std::vector<StageRequest>
       stages;  ///< layers, mesh, roles, state_sharding, rematerialisation; in_flight is filled in
   /// As of PlannerOptions; "": what these say.
-  std::string overlap = "", transfers = "", updates = "", sync = "";
+  std::string overlap = "", transfers = "", updates = "", sync = "", sync_order = "";
   std::vector<std::string> stage_transfers = {};  ///< [stage] of what it sends, likewise; empty: all as above
 };
 
@@ -45,7 +46,8 @@ inline bool may_keep_less(Rematerialize asked) {
 inline constexpr const char* kFastestTransfers = "auto";
 
 /// Of what to overlap, of updates, and of sums of gradients: what is fastest for a plan's own stages.
-inline constexpr const char *kFastestOverlap = "auto", *kFastestUpdates = "auto", *kFastestSync = "auto";
+inline constexpr const char *kFastestOverlap = "auto", *kFastestUpdates = "auto", *kFastestSync = "auto",
+                            *kFastestOrder = "auto";
 
 /// How much work the search does. The same effort finds the same plan.
 enum class PlannerEffort { quick, normal, thorough };
@@ -83,6 +85,7 @@ struct PlannerOptions {
   std::string transfers = kFastestTransfers;                         ///< or one strategy for all
   std::string updates = update_order_name(UpdateOrder::after_norm);  ///< or kFastestUpdates
   std::string sync = "each";                                         ///< word of BucketSizes, or kFastestSync
+  std::string sync_order = kFastestOrder;                            ///< or one word of sum_order_words()
   Rematerialize rematerialize = Rematerialize::automatic;
   PlannerEffort effort = PlannerEffort::normal;
   double time_limit_s = 240;  ///< safety cap on the whole search, wall seconds
@@ -114,9 +117,8 @@ bool may_defer_updates(const PlannerOptions&);
 /// Those of every plan; none: of each the fastest that fits.
 std::optional<BucketSizes> buckets(const PlannerOptions&);
 
-/// Whether what stages communicate takes them the time that they are solved with: nothing goes on beside
-/// computation, and each sum of gradients is added up by itself.
-bool takes_turns(const PlannerOptions&);
+/// In which order the sums of every plan are added up; none: of each as is fastest.
+std::optional<SumOrder> sum_order(const PlannerOptions&);
 
 /// That of all transfers; none: of each the fastest.
 std::optional<TransferStrategy> transfer_strategy(const PlannerOptions&);
@@ -131,6 +133,7 @@ std::vector<Word<std::string>> overlap_choices();
 std::vector<Word<std::string>> transfer_choices();
 std::vector<Word<std::string>> update_choices();
 std::vector<Word<std::string>> sync_choices();
+std::vector<Word<std::string>> sync_order_choices();
 
 /// The one list of the options that are numbers or words (libalpa/base/options.h).
 void describe(PlannerOptions&, OptionsVisitor&);

@@ -63,7 +63,7 @@ TEST_F(PlanFile, HoldsWhenUpdatesAreMadeAndWhatOverlaps) {
 
 TEST_F(PlanFile, HoldsTheBucketsOfSumsOfGradients) {
   Plan plan = lowered_.plan;
-  set_buckets(plan, GraphUses(lowered_.graph), find_buckets("one"));
+  plan.sync = SumsForBuckets(plan, GraphUses(lowered_.graph)).in_buckets(find_buckets("one"));
   ASSERT_FALSE(plan.sync.empty());
   const auto path = written("a.h5", plan);
   EXPECT_EQ(read_plan(path), plan);

@@ -68,7 +68,7 @@ TEST_F(GradientBuckets, AreFilledUpToTheirSize) {
   Plan plan = data_parallel("each");
   const std::vector<ReducedGradient> sums = sums_of(plan, uses_);
   constexpr std::int64_t first_bytes = 1024, bytes = 8192;
-  set_buckets(plan, uses_, {bytes, first_bytes, false});
+  plan.sync = SumsForBuckets(plan, uses_).in_buckets({bytes, first_bytes, false});
   EXPECT_NO_THROW(check_plan(plan, graph_));
   // What is added up at once, one sum or more.
   std::map<ValueIndex, int> bucket_of;
@@ -105,7 +105,7 @@ TEST_F(GradientBuckets, MayBeClosedOnceTheyHaveTheirSize) {
   Plan plan = data_parallel("each");
   const std::vector<ReducedGradient> sums = sums_of(plan, uses_);
   constexpr std::int64_t bytes = 4096;
-  set_buckets(plan, uses_, {bytes, 0, true});
+  plan.sync = SumsForBuckets(plan, uses_).in_buckets({bytes, 0, true});
   const auto buckets = buckets_of(plan, uses_);
   ASSERT_GT(buckets.size(), 1u);
   for (const auto& [bucket, members] : buckets) {
@@ -148,7 +148,7 @@ state_sharding = "none"
 )",
                      small_cluster(8))
                   .plan;
-  set_buckets(plan, uses_, find_buckets("one"));
+  plan.sync = SumsForBuckets(plan, uses_).in_buckets(find_buckets("one"));
   EXPECT_NO_THROW(check_plan(plan, graph_));
   std::map<int, std::set<std::pair<MeshIndex, std::vector<int>>>> of_buckets;
   std::set<std::vector<int>> all;

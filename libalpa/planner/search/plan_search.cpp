@@ -284,9 +284,8 @@ class PlanSearch {
     const std::vector<SpaceBounds> spaces = spaces_.widest();
     const StepBound known = least_bound(spaces);
     // Others are of steps whose communication takes turns with computation, and of stages with own meshes.
-    const bool by_work = plan.overlap != Overlap::none || !takes_turns(options_) ||
-                         plan.meshes.size() < plan.stages.size() || !may_have(options_.schedule, 1) ||
-                         may_defer_updates(options_);
+    const bool by_work = overlap(options_) != Overlap::none || plan.meshes.size() < plan.stages.size() ||
+                         !may_have(options_.schedule, 1) || may_defer_updates(options_);
     const double bound_s = by_work ? known.work_s : known.step_s;
     const bool is_covered = std::ranges::any_of(
         spaces, [&](const SpaceBounds& of) { return of.of_count.contains(plan.micro_batches); });

@@ -19,6 +19,7 @@
 #include "libalpa/planner/search/work_lower_bound.h"
 #include "libalpa/planner/stage_places.h"
 #include "libalpa/planner/transfer_ways.h"
+#include "libalpa/program/program.h"
 #include "libalpa/schedule/schedule.h"
 
 namespace alpa {
@@ -199,48 +200,71 @@ std::optional<Plan> ProposalTrials::plan_of(const PricedGraph& priced, const Pro
   const StageTransfers transfers = proposal.transfers.empty()
                                        ? StageTransfers(plan.stages.size(), transfer_strategy(options_))
                                        : proposal.transfers;
-  set_buckets(plan, priced.planning.uses, buckets(options_).value_or(BucketSizes()));
   choose_transfer_ways(plan, priced.graph, costs_, transfers);
+  const SumsForBuckets sums(plan, priced.planning.uses);
+  set_buckets(plan, sums);
   predict_steady(plan, priced.graph, costs_);
-  take_what_pays(plan, priced, transfers);
+  take_what_pays(plan, priced, transfers, sums);
   return plan;
 }
 
+void ProposalTrials::set_buckets(Plan& plan, const SumsForBuckets& sums) const {
+  plan.sync = buckets(options_) ? sums.in_buckets(*buckets(options_)) : sums.in_soonest_buckets(plan, costs_);
+  if (sum_order(options_) == SumOrder::first_use) plan.sync = sums.in_turns(plan, costs_);
+}
+
 /// Of what the options leave open. The stages were solved without: what arrives early takes memory, as copies
-/// of states do, which may not be there.
-void ProposalTrials::take_what_pays(Plan& plan, const PricedGraph& priced,
-                                    const StageTransfers& transfers) const {
+/// of states do, which may not be there. Buckets that are added up the soonest are there already.
+void ProposalTrials::take_what_pays(Plan& plan, const PricedGraph& priced, const StageTransfers& transfers,
+                                    const SumsForBuckets& sums) const {
   const auto fits = [&](const Plan& other) {
     return std::ranges::all_of(other.meshes.indices(), [&](MeshIndex m) {
       return other.prediction.meshes[m].memory.total <= costs_.on(other.meshes[m]).cluster().memory_bytes;
     });
   };
   const auto offer = [&](Plan other) {
-    choose_transfer_ways(other, priced.graph, costs_, transfers);
     predict_steady(other, priced.graph, costs_);
     if (fits(other) && other.prediction.step_s < plan.prediction.step_s) plan = std::move(other);
+  };
+  const auto offer_in_other_order = [&](Plan other) {
+    choose_transfer_ways(other, priced.graph, costs_, transfers);
+    set_buckets(other, sums);
+    offer(std::move(other));
   };
   if (!overlap(options_))
     for (const Overlap each : {Overlap::transfers, Overlap::all}) {
       Plan other = plan;
       other.overlap = each;
-      offer(std::move(other));
+      offer_in_other_order(std::move(other));
     }
   if (!update_order(options_))
     for (const Word<UpdateOrder>& word : update_order_words()) {
       Plan other = plan;
       other.updates = order_in_effect(priced.planning.uses, plan, word.value);
-      if (other.updates != plan.updates) offer(std::move(other));
+      if (other.updates != plan.updates) offer_in_other_order(std::move(other));
     }
-  if (!buckets(options_)) {
-    const auto offer_buckets = [&](const auto& set) {
-      Plan other = plan;
-      set(other);
-      if (other.sync != plan.sync) offer(std::move(other));
-    };
-    for (const Word<BucketSizes>& word : bucket_words())
-      offer_buckets([&](Plan& other) { set_buckets(other, priced.planning.uses, word.value); });
-    offer_buckets([&](Plan& other) { set_soonest_buckets(other, priced.planning.uses, costs_); });
+  if (is_in_turn(LaneKind::collective, plan.overlap)) return;
+  std::vector<std::vector<GradientSync>> tried{plan.sync};
+  const auto offer_sync = [&](std::vector<GradientSync> sync) {
+    if (std::ranges::find(tried, sync) != tried.end()) return;
+    Plan other = plan;
+    other.sync = tried.emplace_back(std::move(sync));
+    offer(std::move(other));
+  };
+  // Where steps do not overlap each other, the next forward waits for all sums.
+  const auto in_turns = [&](std::vector<GradientSync> sync) {
+    Plan other = plan;
+    other.sync = std::move(sync);
+    return sums.in_turns(std::move(other), costs_);
+  };
+  const std::optional<SumOrder> order = sum_order(options_);
+  if (!order && plan.updates == UpdateOrder::next_forward) offer_sync(in_turns(plan.sync));
+  if (buckets(options_)) return;
+  for (const Word<BucketSizes>& word : bucket_words()) {
+    const std::vector<GradientSync> sync = sums.in_buckets(word.value);
+    if (order != SumOrder::first_use) offer_sync(sync);
+    if (order ? order == SumOrder::first_use : plan.updates == UpdateOrder::next_forward)
+      offer_sync(in_turns(sync));
   }
 }
 
@@ -327,7 +351,7 @@ ProposalTrial ProposalTrials::try_out(const PricedGraph& priced, Proposal propos
     if (most_over == 0) {
       trial.proposal = std::move(attempt.proposal);
       trial.proposal.estimate_s = pipeline_seconds(trial.proposal);
-      const bool in_turn = takes_turns(options_) && plan->updates != UpdateOrder::next_forward;
+      const bool in_turn = overlap(options_) == Overlap::none && plan->updates != UpdateOrder::next_forward;
       plan->prediction.lower_bound_s =
           least_step_s(priced, trial.proposal, schedule, in_turn, plan->prediction.step_s);
       plan->prediction.bound_covers = fmt::format("{}{}, split in any way that the method allows", kOwnStages,

@@ -19,6 +19,7 @@ struct PricedGraph {
         book(graph, costs) {
     planning.overlap = overlap(options).value_or(Overlap::none);
     planning.updates = update_order(options).value_or(UpdateOrder::after_norm);
+    planning.has_buckets = buckets(options) != BucketSizes();
   }
 
   Graph graph;
@@ -73,7 +74,8 @@ class ProposalTrials {
   struct Attempt;
   void solve_open(const PricedGraph&, Attempt&, int threads) const;
   void solve(const PricedGraph&, Attempt&, std::size_t stage, double enough) const;
-  void take_what_pays(Plan&, const PricedGraph&, const StageTransfers&) const;
+  void set_buckets(Plan&, const SumsForBuckets&) const;
+  void take_what_pays(Plan&, const PricedGraph&, const StageTransfers&, const SumsForBuckets&) const;
   std::optional<Plan> plan_of(const PricedGraph&, const Proposal&, const std::string& method,
                               const std::string& schedule) const;
 

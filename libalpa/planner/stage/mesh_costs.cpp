@@ -55,12 +55,16 @@ int LayoutTable::find(const ShardingSpec& spec) const {
   return at == number_.end() ? -1 : at->second;
 }
 
-const std::vector<double>& LayoutTable::seconds_from(int number, const Conversions& conversions,
-                                                     const CostModel& costs) {
-  seconds_.resize(specs_.size());
-  std::vector<double>& row = seconds_[number];
-  if (row.empty())
-    for (const ShardingSpec& to : specs_) row.push_back(conversions.seconds(whole_, spec(number), to, costs));
+const std::vector<double>& LayoutTable::seconds_from(int number, CollectiveUse use,
+                                                     const Conversions& conversions, const CostModel& costs) {
+  auto& rows = seconds_[static_cast<std::size_t>(use)];
+  rows.resize(specs_.size());
+  std::vector<double>& row = rows[number];
+  if (!row.empty()) return row;
+  const auto seconds =
+      use == CollectiveUse::shared ? &Conversions::least_share_seconds : &Conversions::seconds;
+  for (const ShardingSpec& to : specs_)
+    row.push_back((conversions.*seconds)(whole_, spec(number), to, costs));
   return row;
 }
 
@@ -176,9 +180,10 @@ double MeshCosts::kernel_seconds_of(const OpDef& op, const NodeLayout& layout) c
   return seconds;
 }
 
-const std::vector<double>& MeshCosts::conversion_seconds(ValueIndex value, int from) const {
+const std::vector<double>& MeshCosts::conversion_seconds(ValueIndex value, int from,
+                                                         CollectiveUse use) const {
   const std::lock_guard lock(mutex_);
-  return tables_[value]->seconds_from(from, conversions_, costs_);
+  return tables_[value]->seconds_from(from, use, conversions_, costs_);
 }
 
 const std::vector<ConversionBytes>& MeshCosts::conversion_bytes(ValueIndex value, int from,

@@ -13,6 +13,10 @@
 
 namespace alpa {
 
+/// Whether a conversion has its collectives to itself, or is a sum that may share them: then it counts the
+/// least that its part of them takes.
+enum class CollectiveUse { own, shared };
+
 /// The layouts that one type of tensor can have on a mesh, numbered, and what it costs to turn one into
 /// another.
 class LayoutTable {
@@ -28,7 +32,7 @@ class LayoutTable {
 
   /// Seconds from this layout to every other, infinity where there is no way; worked out when first asked
   /// for.
-  const std::vector<double>& seconds_from(int number, const Conversions&, const CostModel&);
+  const std::vector<double>& seconds_from(int number, CollectiveUse, const Conversions&, const CostModel&);
 
   /// Likewise what memory that takes; none where there is no way.
   const std::vector<ConversionBytes>& bytes_from(int number, ConversionEnd, const Conversions&);
@@ -39,7 +43,7 @@ class LayoutTable {
   std::map<ShardingSpec, int> number_;
   std::vector<ShardingSpec> specs_;
   std::vector<std::int64_t> bytes_;
-  std::vector<std::vector<double>> seconds_;
+  std::array<std::vector<std::vector<double>>, 2> seconds_;                    ///< [CollectiveUse]
   std::array<std::vector<std::vector<ConversionBytes>>, 3> conversion_bytes_;  ///< [ConversionEnd]
 };
 
@@ -68,7 +72,7 @@ class MeshCosts {
   /// Layouts in which a state may rest: all that are not partial.
   const std::vector<int>& resting(ValueIndex state_value) const { return *resting_[state_value]; }
 
-  const std::vector<double>& conversion_seconds(ValueIndex value, int from) const;
+  const std::vector<double>& conversion_seconds(ValueIndex value, int from, CollectiveUse) const;
   const std::vector<ConversionBytes>& conversion_bytes(ValueIndex value, int from, ConversionEnd) const;
 
   /// Of an operator whose operand is the value alone, in that layout: of a buffer, 0 where it needs none.

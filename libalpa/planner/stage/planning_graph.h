@@ -19,6 +19,7 @@ struct PlanningGraph {
   StageLimits limits;
   Overlap overlap = Overlap::none;                ///< of the plan
   UpdateOrder updates = UpdateOrder::after_norm;  ///< likewise
+  bool has_buckets = false;                       ///< it may add up several sums of gradients together
 
   const Graph& graph() const { return uses.graph; }
   bool updates_wait() const { return alpa::updates_wait(uses, updates); }

@@ -63,6 +63,11 @@ class StageScope {
     return makes(v) && value(v).producer >= 0 && node(value(v).producer).op->sums_micro_batches;
   }
 
+  /// Likewise, and may be in a bucket of the plan: no other stage takes it.
+  bool may_share_bucket(ValueIndex v) const {
+    return planning_.has_buckets && sums_gradient(v) && !leaves(v);
+  }
+
   /// Whose kernel may add to this sum over micro-batches; -1: none can.
   NodeIndex kernel_of_sum(NodeIndex node) const { return semantics_.kernel_of_sum(node); }
 

@@ -54,6 +54,7 @@ struct StageEdge {
   int to_place = 0;              ///< operand of `to`
   ValueIndex value{0};           ///< canonical
   Phase phase = Phase::forward;  ///< how often it is paid
+  CollectiveUse collectives = CollectiveUse::own;
   auto operator<=>(const StageEdge&) const = default;
 };
 

@@ -64,7 +64,7 @@ TEST(BucketsOfSums, TakeNoMemoryBeyondThatOfTheirSums) {
 
 TEST(BucketsOfSums, AreAddedUpOnceTheLastOfThemIsThere) {
   Lowered lowered = data_parallel("each", 2);
-  set_buckets(lowered.plan, GraphUses(lowered.graph), {8192, 1024, false});
+  lowered.plan.sync = SumsForBuckets(lowered.plan, GraphUses(lowered.graph)).in_buckets({8192, 1024, false});
   lowered.plan.overlap = Overlap::all;
   check_plan(lowered.plan, lowered.graph);
   const Program program = lower(lowered.graph, lowered.plan);
