@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "libalpa/base/error.h"
+#include "libalpa/base/infinity.h"
 
 namespace alpa {
 namespace {
@@ -185,14 +186,17 @@ double CostModel::collective_seconds(CollectiveKind kind, GroupShape group, doub
   return estimated_collective_seconds(kind, group, bytes, active);
 }
 
-double CostModel::least_share_seconds(CollectiveKind kind, GroupShape group, double bytes, int active) const {
-  constexpr double many = 0x1p100;  // beside which latencies are nothing
-  double of_byte_s = collective_seconds(kind, group, many, active) / many;
-  // Between two sizes that were measured a byte takes no less than at one of them, nor beyond the last than
-  // there or where there are many.
-  if (const auto measured = collectives_.find({kind, group}); measured != collectives_.end())
-    for (const SizePoint& point : measured->second)
-      if (point.bytes > 0) of_byte_s = std::min(of_byte_s, point.seconds / point.bytes);
+double CostModel::all_reduce_share_seconds(GroupShape group, double bytes, int active, double most) const {
+  // From one of these sizes to the next a byte takes ever less or ever more.
+  std::vector<double> sizes{most, static_cast<double>(kGatheredAllReduceBytes / group.size())};
+  if (const auto measured = collectives_.find({CollectiveKind::all_reduce, group});
+      measured != collectives_.end())
+    for (const SizePoint& point : measured->second) sizes.push_back(point.bytes);
+  double of_byte_s = infinity;
+  for (const double size : sizes)
+    if (size > 0 && size <= most)
+      of_byte_s =
+          std::min(of_byte_s, collective_seconds(CollectiveKind::all_reduce, group, size, active) / size);
   return of_byte_s * bytes;
 }
 

@@ -50,9 +50,9 @@ class CostModel {
   /// (collective_traffic), within and between nodes at the same time.
   double collective_seconds(CollectiveKind, GroupShape, double bytes, int active) const;
 
-  /// Of so many bytes in a collective that has others too: however many are brought together, the sum of this
-  /// over them is no more than what that collective takes. By the least that any size takes for a byte.
-  double least_share_seconds(CollectiveKind, GroupShape, double bytes, int active) const;
+  /// Of bytes that are added up together with others, in all-reduces of `most` bytes at most: whichever share
+  /// one, it takes no less than the sum of this over them. By the size at which a byte takes the least.
+  double all_reduce_share_seconds(GroupShape, double bytes, int active, double most) const;
 
   double send_seconds(bool same_node, double bytes) const;
 

@@ -173,30 +173,22 @@ ConversionBytes conversion_bytes(const Conversion& steps, const TensorType& whol
 }
 
 double Conversions::seconds(const TensorType& whole, const ShardingSpec& source, const ShardingSpec& to,
-                            const CostModel& costs) const {
+                            const CostModel& costs, double shared_bytes) const {
   if (source == to) return 0;
   const Conversion* conversion = between(whole, source, to);
   if (!conversion) return infinity;
+  const bool shares = shared_bytes > 0 && is_sum_alone(*conversion);
+  const int per_node = costs.cluster().devices_per_node;
   double seconds = 0;
   TensorType before = tile_type(whole, source, mesh_.shape);
   for (const ConversionStep& step : *conversion) {
     const TensorType after = tile_type(whole, step.after, mesh_.shape);
-    seconds += step_seconds(step, before, after, mesh_, costs);
+    seconds += shares ? costs.all_reduce_share_seconds(group_shape(mesh_, step.axis, per_node),
+                                                       step_bytes(step, before, after),
+                                                       devices_on_node(mesh_.shape, per_node), shared_bytes)
+                      : step_seconds(step, before, after, mesh_, costs);
     before = after;
   }
-  return seconds;
-}
-
-double Conversions::least_share_seconds(const TensorType& whole, const ShardingSpec& source,
-                                        const ShardingSpec& to, const CostModel& costs) const {
-  const Conversion* steps = between(whole, source, to);
-  if (!steps || !is_sum_alone(*steps)) return seconds(whole, source, to, costs);
-  const auto bytes = static_cast<double>(byte_count(tile_type(whole, source, mesh_.shape)));
-  const int per_node = costs.cluster().devices_per_node;
-  double seconds = 0;
-  for (const ConversionStep& step : *steps)
-    seconds += costs.least_share_seconds(collective_of(step.kind), group_shape(mesh_, step.axis, per_node),
-                                         bytes, devices_on_node(mesh_.shape, per_node));
   return seconds;
 }
 

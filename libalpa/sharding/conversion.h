@@ -42,14 +42,10 @@ class Conversions {
   /// nullptr: there is no way. The pointer stays valid.
   const Conversion* between(const TensorType& whole, const ShardingSpec& from, const ShardingSpec& to) const;
 
-  /// Seconds of between(), infinity where there is no way.
-  double seconds(const TensorType& whole, const ShardingSpec& from, const ShardingSpec& to,
-                 const CostModel&) const;
-
-  /// The same of sums alone that share their collectives with others, of which each has its part, at least:
-  /// CostModel::least_share_seconds. Other conversions share with none.
-  double least_share_seconds(const TensorType& whole, const ShardingSpec& from, const ShardingSpec& to,
-                             const CostModel&) const;
+  /// Seconds of between(), infinity where there is no way. `shared_bytes`: of what is nothing but sums the
+  /// least, as they may share all-reduces of so many bytes with others; 0: they have their own.
+  double seconds(const TensorType& whole, const ShardingSpec& from, const ShardingSpec& to, const CostModel&,
+                 double shared_bytes = 0) const;
 
  private:
   struct Route {
@@ -89,6 +85,7 @@ ConversionBytes conversion_bytes(const Conversion&, const TensorType& whole, con
 
 /// How many of the first steps can write over what they start from: they sum it up.
 std::size_t steps_over_source(const Conversion&);
+/// Nothing but sums, so that all of it is done where its start lies.
 inline bool is_sum_alone(const Conversion& steps) { return steps_over_source(steps) == steps.size(); }
 
 /// Local bytes to pack before the collective (chunks of the split dimension made contiguous) and to unpack

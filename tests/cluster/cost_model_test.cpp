@@ -127,7 +127,7 @@ TEST(CostModel, AddsNothingToWhatWasMeasuredTogether) {
 struct AllReduceCosts {
   CostModel costs;
   GroupShape group;
-  std::set<std::int64_t> measured = {};  ///< sizes
+  std::set<std::int64_t> sizes = {};  ///< at which a byte may take the least
 };
 
 /// As fast and as slow as they come: between some sizes the seconds fall with the bytes.
@@ -146,41 +146,39 @@ AllReduceCosts random_all_reduces(std::mt19937& random) {
 
 // So the sums of this, one by one, bound what all take in whatever buckets. More would be no bound: some
 // size takes no longer.
-TEST(LeastShares, OfACollectiveAddUpToNoMoreThanItTakes) {
+TEST(SharesOfAllReduces, AddUpToNoMoreThanThatTakes) {
   std::mt19937 random(7);
   std::vector<AllReduceCosts> cases;
-  for (const GroupShape& group : {GroupShape{1, 2}, GroupShape{1, 8}, GroupShape{8, 1}, GroupShape{8, 8}})
-    cases.push_back({CostModel(v100()), group});
+  for (const GroupShape& group : {GroupShape{1, 2}, GroupShape{1, 3}, GroupShape{1, 8}, GroupShape{8, 8}})
+    for (int latency = 0; latency < 3; ++latency) {
+      Cluster cluster = v100();
+      cluster.within_node.latency_s *= latency * latency;
+      cases.push_back({CostModel(cluster), group, {kGatheredAllReduceBytes / group.size()}});
+    }
   for (int drawn = 0; drawn < 100; ++drawn) cases.push_back(random_all_reduces(random));
-  std::uniform_real_distribution<double> power(0, 9);
-  for (const auto& [costs, group, measured] : cases) {
+  std::uniform_real_distribution<double> power(0, 7);
+  for (const auto& [costs, group, sizes] : cases) {
     const auto whole_s = [&](double bytes) {
       return costs.collective_seconds(CollectiveKind::all_reduce, group, bytes, 8);
     };
-    const auto share_s = [&](double bytes) {
-      return costs.least_share_seconds(CollectiveKind::all_reduce, group, bytes, 8);
-    };
     for (int partition = 0; partition < 100; ++partition) {
-      double bucket = 0, buckets_s = 0, shares_s = 0;
+      double most = 0, bucket = 0, buckets_s = 0;
+      std::vector<double> parts;
       for (int part = 0; part < 8; ++part) {
-        const double bytes = std::floor(std::pow(10, power(random)));
-        bucket += bytes;
-        shares_s += share_s(bytes);
-        if (part < 7 && random() % 2 == 0) continue;
-        buckets_s += whole_s(std::exchange(bucket, 0));
+        parts.push_back(std::floor(std::pow(10, power(random))));
+        most += parts.back();
+        bucket += parts.back();
+        if (part == 7 || random() % 2 == 0) buckets_s += whole_s(std::exchange(bucket, 0));
       }
+      double shares_s = 0, least_s = whole_s(most) / most;  // of a byte
+      for (const double part : parts) shares_s += costs.all_reduce_share_seconds(group, part, 8, most);
       EXPECT_LE(shares_s, buckets_s * (1 + 1e-9));
+      for (const std::int64_t size : sizes)
+        if (const auto bytes = static_cast<double>(size); 0 < bytes && bytes < most)
+          least_s = std::min(least_s, whole_s(bytes) / bytes);
+      EXPECT_NEAR(shares_s, least_s * most, 1e-9 * shares_s);
     }
-    double least_s = whole_s(1e15) / 1e15;  // of a byte
-    for (const std::int64_t size : measured)
-      if (const auto bytes = static_cast<double>(size); size > 0)
-        least_s = std::min(least_s, whole_s(bytes) / bytes);
-    EXPECT_NEAR(share_s(1), least_s, 1e-3 * least_s);
   }
-}
-
-TEST(LeastShares, OfOneDeviceAreNothing) {
-  EXPECT_EQ(CostModel(v100()).least_share_seconds(CollectiveKind::all_reduce, {1, 1}, kBytes, 8), 0);
 }
 
 /// An operator and an all-reduce within a node, that took three and two times what they are estimated to.

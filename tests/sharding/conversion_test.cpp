@@ -85,29 +85,24 @@ TEST(Conversions, CostWhatTheFormulaSays) {
 TEST(Conversions, ThatAreSumsAloneMayShareTheirCollectives) {
   const Cluster cluster = two_by_four();
   const CostModel costs(cluster);
-  const auto seconds_and_share = [&](const Shape& shape, const MeshShape& mesh, const char* from,
-                                     const char* to) {
-    const Conversions conversions(cluster, {0_d, mesh});
-    const TensorType whole{DType::f32, shape};
-    return std::pair(conversions.seconds(whole, parse_spec(from), parse_spec(to), costs),
-                     conversions.least_share_seconds(whole, parse_spec(from), parse_spec(to), costs));
+  const auto seconds = [&](const Shape& shape, const MeshShape& mesh, const char* from, const char* to,
+                           double shared_bytes) {
+    return Conversions(cluster, {0_d, mesh})
+        .seconds({DType::f32, shape}, parse_spec(from), parse_spec(to), costs, shared_bytes);
   };
+  // Of 4 MiB beside 12 others a quarter of what is there but once.
   const double there_and_back_s = 2 * 0.75 * 4194304 / 1e11;
-  EXPECT_EQ(seconds_and_share({1024, 1024}, {4}, "RR+sum0", "RR"),
-            std::pair(2 * 1e-6 + there_and_back_s, there_and_back_s));
+  EXPECT_DOUBLE_EQ(seconds({1024, 1024}, {4}, "RR+sum0", "RR", 16 << 20), 2 * 1e-6 / 4 + there_and_back_s);
   // One after the other, over two devices of a node, then over the two nodes, whose devices share an
-  // interface.
+  // interface; each of them gathers the terms at once.
   const double within_s = 1024 / 1e11, between_s = 4 * 1024 / 1e10;
-  const auto [own_s, share_s] = seconds_and_share({16, 16}, {2, 2, 2}, "RR+sum0+sum2", "RR");
-  EXPECT_DOUBLE_EQ(share_s, within_s + between_s);
-  EXPECT_DOUBLE_EQ(own_s, share_s + 1e-6 + 1e-5);  // each gathers all terms at once
+  for (const int sums : {1, 2, 8})
+    EXPECT_DOUBLE_EQ(seconds({16, 16}, {2, 2, 2}, "RR+sum0+sum2", "RR", 1024 * sums),
+                     within_s + between_s + (1e-6 + 1e-5) / sums);
   // What is more than sums is a collective of its own.
-  for (const char* to : {"RS0", "S0R"}) {
-    const auto [own, shared] = seconds_and_share({1024, 1024}, {4}, "RR+sum0", to);
-    EXPECT_EQ(own, shared);
-  }
-  const auto [none, shared] = seconds_and_share({1024, 1024}, {4}, "RR", "RR+sum0");
-  EXPECT_EQ(none, shared);
+  for (const char* to : {"RS0", "S0R"})
+    EXPECT_EQ(seconds({1024, 1024}, {4}, "RR+sum0", to, 16 << 20),
+              seconds({1024, 1024}, {4}, "RR+sum0", to, 0));
 }
 
 }  // namespace

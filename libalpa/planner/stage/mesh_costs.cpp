@@ -55,16 +55,14 @@ int LayoutTable::find(const ShardingSpec& spec) const {
   return at == number_.end() ? -1 : at->second;
 }
 
-const std::vector<double>& LayoutTable::seconds_from(int number, CollectiveUse use,
+const std::vector<double>& LayoutTable::seconds_from(int number, double shared_bytes,
                                                      const Conversions& conversions, const CostModel& costs) {
-  auto& rows = seconds_[static_cast<std::size_t>(use)];
+  auto& rows = seconds_[shared_bytes > 0 ? 1 : 0];
   rows.resize(specs_.size());
   std::vector<double>& row = rows[number];
-  if (!row.empty()) return row;
-  const auto seconds =
-      use == CollectiveUse::shared ? &Conversions::least_share_seconds : &Conversions::seconds;
-  for (const ShardingSpec& to : specs_)
-    row.push_back((conversions.*seconds)(whole_, spec(number), to, costs));
+  if (row.empty())
+    for (const ShardingSpec& to : specs_)
+      row.push_back(conversions.seconds(whole_, spec(number), to, costs, shared_bytes));
   return row;
 }
 
@@ -96,6 +94,8 @@ MeshCosts::MeshCosts(const Graph& graph, MeshShape mesh, const CostModel& costs)
   for (const Node& node : graph.nodes) {
     options_.push_back(nullptr);
     if (node.op->reduces_globally) continue;
+    if (node.op->sums_micro_batches)
+      bucket_bytes_ += static_cast<double>(buffer_bytes(value_of(graph, node.results[0]).type));
     const std::vector<TensorType> types = operand_types(graph, node);
     // Signatures leave out what does not change the time, and no strategy depends on that either.
     const auto [at, is_new] = known.try_emplace(signature_of(*node.op, {types, node.attributes}));
@@ -180,10 +180,9 @@ double MeshCosts::kernel_seconds_of(const OpDef& op, const NodeLayout& layout) c
   return seconds;
 }
 
-const std::vector<double>& MeshCosts::conversion_seconds(ValueIndex value, int from,
-                                                         CollectiveUse use) const {
+const std::vector<double>& MeshCosts::conversion_seconds(ValueIndex value, int from, bool in_bucket) const {
   const std::lock_guard lock(mutex_);
-  return tables_[value]->seconds_from(from, use, conversions_, costs_);
+  return tables_[value]->seconds_from(from, in_bucket ? bucket_bytes_ : 0, conversions_, costs_);
 }
 
 const std::vector<ConversionBytes>& MeshCosts::conversion_bytes(ValueIndex value, int from,

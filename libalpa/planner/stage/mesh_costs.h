@@ -13,10 +13,6 @@
 
 namespace alpa {
 
-/// Whether a conversion has its collectives to itself, or is a sum that may share them: then it counts the
-/// least that its part of them takes.
-enum class CollectiveUse { own, shared };
-
 /// The layouts that one type of tensor can have on a mesh, numbered, and what it costs to turn one into
 /// another.
 class LayoutTable {
@@ -30,9 +26,10 @@ class LayoutTable {
   std::int64_t bytes(int number) const { return bytes_[number]; }  ///< of a buffer
   const TensorType& whole() const { return whole_; }
 
-  /// Seconds from this layout to every other, infinity where there is no way; worked out when first asked
-  /// for.
-  const std::vector<double>& seconds_from(int number, CollectiveUse, const Conversions&, const CostModel&);
+  /// Seconds from this layout to every other, as of Conversions, whose `shared_bytes` are 0 or always the
+  /// same; worked out when first asked for.
+  const std::vector<double>& seconds_from(int number, double shared_bytes, const Conversions&,
+                                          const CostModel&);
 
   /// Likewise what memory that takes; none where there is no way.
   const std::vector<ConversionBytes>& bytes_from(int number, ConversionEnd, const Conversions&);
@@ -43,7 +40,7 @@ class LayoutTable {
   std::map<ShardingSpec, int> number_;
   std::vector<ShardingSpec> specs_;
   std::vector<std::int64_t> bytes_;
-  std::array<std::vector<std::vector<double>>, 2> seconds_;                    ///< [CollectiveUse]
+  std::array<std::vector<std::vector<double>>, 2> seconds_;                    ///< [are shared]
   std::array<std::vector<std::vector<ConversionBytes>>, 3> conversion_bytes_;  ///< [ConversionEnd]
 };
 
@@ -72,7 +69,8 @@ class MeshCosts {
   /// Layouts in which a state may rest: all that are not partial.
   const std::vector<int>& resting(ValueIndex state_value) const { return *resting_[state_value]; }
 
-  const std::vector<double>& conversion_seconds(ValueIndex value, int from, CollectiveUse) const;
+  /// `in_bucket`: of a sum that may be added up together with any other gradients.
+  const std::vector<double>& conversion_seconds(ValueIndex value, int from, bool in_bucket) const;
   const std::vector<ConversionBytes>& conversion_bytes(ValueIndex value, int from, ConversionEnd) const;
 
   /// Of an operator whose operand is the value alone, in that layout: of a buffer, 0 where it needs none.
@@ -100,6 +98,7 @@ class MeshCosts {
   MeshShape mesh_;
   const CostModel& costs_;
   Conversions conversions_;
+  double bucket_bytes_ = 0;   ///< of all gradients: no bucket has more
   mutable std::mutex mutex_;  ///< of conversions
   mutable std::map<std::pair<DType, Shape>, LayoutTable> by_type_;
   std::map<std::pair<DType, Shape>, std::vector<int>> resting_by_type_;

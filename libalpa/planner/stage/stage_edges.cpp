@@ -43,7 +43,7 @@ std::vector<double> edge_seconds(const StageVariables& stage, const StageEdge& e
   const StageVariable& at_start = stage.variables[edge.from];
   const EdgeEnd start = start_of_edge(stage, edge, from, mesh_costs);
   const std::vector<double>& converted =
-      mesh_costs.conversion_seconds(edge.value, start.layout, edge.collectives);
+      mesh_costs.conversion_seconds(edge.value, start.layout, edge.in_bucket);
   std::vector<double> seconds(at_end.choices.size());
   for (std::size_t to = 0; to < seconds.size(); ++to) {
     const EdgeEnd end = end_of_edge(stage, edge, to, mesh_costs);

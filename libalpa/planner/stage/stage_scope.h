@@ -64,7 +64,7 @@ class StageScope {
   }
 
   /// Likewise, and may be in a bucket of the plan: no other stage takes it.
-  bool may_share_bucket(ValueIndex v) const {
+  bool may_be_in_bucket(ValueIndex v) const {
     return planning_.has_buckets && sums_gradient(v) && !leaves(v);
   }
 

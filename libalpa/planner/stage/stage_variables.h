@@ -54,7 +54,7 @@ struct StageEdge {
   int to_place = 0;              ///< operand of `to`
   ValueIndex value{0};           ///< canonical
   Phase phase = Phase::forward;  ///< how often it is paid
-  CollectiveUse collectives = CollectiveUse::own;
+  bool in_bucket = false;        ///< it may be added up together with others
   auto operator<=>(const StageEdge&) const = default;
 };
 
