@@ -61,7 +61,7 @@ std::vector<Word<std::string>> update_choices() {
 }
 
 std::vector<Word<std::string>> sync_choices() {
-  return choices({kFastestSync, kFastestSync, "what is fastest for the stages that are found with each"},
+  return choices({kFastestSync, kFastestSync, "what is fastest for the stages that are found"},
                  bucket_words());
 }
 

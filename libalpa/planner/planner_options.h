@@ -84,7 +84,7 @@ struct PlannerOptions {
   std::string overlap = overlap_name(Overlap::none);                 ///< or kFastestOverlap
   std::string transfers = kFastestTransfers;                         ///< or one strategy for all
   std::string updates = update_order_name(UpdateOrder::after_norm);  ///< or kFastestUpdates
-  std::string sync = "each";                                         ///< word of BucketSizes, or kFastestSync
+  std::string sync = kFastestSync;                                   ///< or one word of bucket_words()
   std::string sync_order = kFastestOrder;                            ///< or one word of sum_order_words()
   Rematerialize rematerialize = Rematerialize::automatic;
   PlannerEffort effort = PlannerEffort::normal;

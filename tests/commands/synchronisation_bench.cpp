@@ -112,6 +112,10 @@ batch = {}
   std::string model_, cluster_;
 };
 
+/// One by one, as the formulas have them.
+const std::string kSums = "--method data-parallel --sync each",
+                  kSumsOrFactors = "--method poseidon --sync each";
+
 struct Options {
   int rounds = 3, steps = 10;
   double of_formula = 1;
@@ -125,7 +129,7 @@ void overlap_row(const Options& o, HeldTargets& tally) {
   fmt::print("sums beside the backward, which takes as long: {:.1f} GFLOP/s a device\n",
              formula.flops_per_s / 1e9);
   const std::vector<double> s = Measuring(samples, formula.flops_per_s / 1e12, 50, o.rounds, o.steps)
-                                    .run({"--method data-parallel", "--method data-parallel --overlap all"});
+                                    .run({kSums, kSums + " --overlap all"});
   const double expected = formula.in_turn_s() / formula.overlapped_s(), gain = s[0] / s[1];
   tally.hold(fmt::format("gain, at least {} of the formula's {:.2f}", o.of_formula, expected), gain,
              gain >= o.of_formula * expected);
@@ -139,8 +143,7 @@ void hybrid_row(const Options& o, HeldTargets& tally) {
              formula.flops_per_s / 1e9);
   const std::vector<double> s =
       Measuring(samples, formula.flops_per_s / 1e12, 50, o.rounds, o.steps)
-          .run({"--method data-parallel", "--method poseidon", "--method data-parallel --overlap all",
-                "--method poseidon --overlap all"});
+          .run({kSums, kSumsOrFactors, kSums + " --overlap all", kSumsOrFactors + " --overlap all"});
   const double expected = formula.in_turn_s() / formula.hybrid_s(), gain = s[0] / s[1];
   tally.hold(fmt::format("gain, at least {} of the formula's {:.2f}", o.of_formula, expected), gain,
              gain >= o.of_formula * expected);
@@ -160,8 +163,7 @@ void crossover_row(const Options& o, HeldTargets& tally) {
   int most_with_factors = 0, least_with_sums = 1 << 30;
   for (const int samples : {last / 4, last - 1, last, last + 1, last + 2, 2 * last}) {
     const Measuring at(samples, flops_per_s / 1e12, 0, o.rounds, o.steps);
-    const double sums_s = at.planned_s("--method data-parallel"),
-                 either_s = at.planned_s("--method poseidon");
+    const double sums_s = at.planned_s(kSums), either_s = at.planned_s(kSumsOrFactors);
     const bool takes_factors = either_s < sums_s * (1 - 1e-9);
     if (takes_factors)
       most_with_factors = std::max(most_with_factors, samples);
@@ -179,7 +181,7 @@ void crossover_row(const Options& o, HeldTargets& tally) {
 void buckets_row(const Options& o, HeldTargets&) {
   fmt::print("sums one by one or in buckets\n");
   Measuring(32, 0.25, 50, o.rounds, o.steps)
-      .run({"--method data-parallel --overlap all", "--method data-parallel --overlap all --sync ddp",
+      .run({kSums + " --overlap all", "--method data-parallel --overlap all --sync ddp",
             "--method data-parallel --overlap all --sync one",
             "--method data-parallel --overlap all --sync auto"});
 }

@@ -54,7 +54,7 @@ std::vector<Counts> counts_of(const GraphOf& graph_of, const std::vector<Stage>&
   for (const Stage& stage : stages)
     pin += "[[stage]]\nlayers = " + std::to_string(stage.layers) + "\nmesh = [" + stage.mesh + "]\naxes = [" +
            stage.axes + "]\nstate_sharding = \"" + stage.state_sharding + "\"\n";
-  PlannerOptions options;
+  PlannerOptions options = testing_models::without_buckets();
   options.pin = parse_pin(pin, "pin");
   options.rematerialize = Rematerialize::never;
   Log log("test", LogLevel::off);

@@ -88,7 +88,7 @@ TEST(ThreeMeshAxes, SplitSamplesExpertsAndWeightsOfOneStageWhereNothingIsSplitIn
   const ModelDefinition model = halves();
   const auto graph_of = [&](std::int64_t samples) { return training_step_graph(model, samples); };
   const auto planned = [&](int mesh_axes) {
-    PlannerOptions options;
+    PlannerOptions options = testing_models::without_buckets();
     options.method = "intra-only";
     options.effort = PlannerEffort::quick;
     options.micro_batches = 1;

@@ -25,8 +25,8 @@ using namespace testing_models;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-Plan planned(const std::string& method, int devices, int micro_batches, int blocks = 2) {
-  PlannerOptions options;
+Plan planned(const std::string& method, int devices, int micro_batches, int blocks = 2,
+             PlannerOptions options = {}) {
   options.method = method;
   options.micro_batches = micro_batches;
   return plan_quietly(small_model(blocks), small_cluster(devices), options);
@@ -84,10 +84,12 @@ INSTANTIATE_TEST_SUITE_P(Methods, EveryMethod, testing::ValuesIn(every_method())
 constexpr int kParameters = 2 + 2 * 16 + 2;
 
 TEST(DataParallel, ReducesEachGradientOncePerStepWhateverTheMicroBatches) {
-  EXPECT_THAT(collectives(planned("data-parallel", 4, 1)),
-              testing::ElementsAre(testing::Pair("all-reduce", kParameters)));
-  EXPECT_THAT(collectives(planned("data-parallel", 4, 2)),
-              testing::ElementsAre(testing::Pair("all-reduce", kParameters)));
+  for (const int micro_batches : {1, 2}) {
+    EXPECT_THAT(collectives(planned("data-parallel", 4, micro_batches, 2, without_buckets())),
+                testing::ElementsAre(testing::Pair("all-reduce", kParameters)));
+    EXPECT_THAT(collectives(planned("data-parallel", 4, micro_batches)),
+                testing::ElementsAre(testing::Pair("all-reduce", 1)));
+  }
 }
 
 TEST(Zero1, ScattersGradientsOncePerStepAndGathersParameters) {
@@ -249,7 +251,7 @@ TEST(Bound, SaysWhichSchedulesItHoldsFor) {
 TEST(Search, IsDeterministic) { EXPECT_EQ(planned("auto", 4, 2), planned("auto", 4, 2)); }
 
 TEST(Search, ListsACandidateThatTwoMethodsFindOnce) {
-  const Plan plan = planned("auto", 4, 2);
+  const Plan plan = planned("auto", 2, 2);
   std::vector<std::string> names;
   for (const Candidate& candidate : plan.prediction.candidates) names.push_back(candidate.method);
   EXPECT_THAT(names, testing::Contains(HasSubstr(" = search")));

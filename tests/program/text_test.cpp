@@ -37,7 +37,7 @@ Lowered of_file(const std::string& name, std::pair<int, int> layers) {
   const ModelDefinition model =
       read_model(source / "tests/data" / (name + ".toml"), {source / "share/blocks"});
   const auto graph_of = [&](std::int64_t samples) { return training_step_graph(model, samples); };
-  PlannerOptions options;
+  PlannerOptions options = without_buckets();
   options.rematerialize = Rematerialize::never;
   options.pin = parse_pin(
       "micro_batches = 2\nschedule = \"1f1b\"\n[[stage]]\nlayers = " + std::to_string(layers.first) +
@@ -104,8 +104,9 @@ INSTANTIATE_TEST_SUITE_P(
         LoweredCase{"ring_of_four", [] { return ring_of_four(); }},
         LoweredCase{"sums_in_buckets",
                     [] {
-                      return pinned("sync = \"one\"\n" +
-                                    pin_of_one_stage("data", "state_sharding = \"none\"\n"));
+                      return pinned(
+                          "sync = \"one\"\n" + pin_of_one_stage("data", "state_sharding = \"none\"\n"),
+                          small_cluster(4), {});
                     }},
         LoweredCase{"zero_3",
                     [] { return pinned(pin_of_one_stage("data", "state_sharding = \"parameters\"\n")); }},

@@ -14,6 +14,7 @@
 
 #include "libalpa/base/infinity.h"
 #include "libalpa/planner/assemble.h"
+#include "libalpa/planner/gradient_buckets.h"
 #include "libalpa/planner/planner_options.h"
 #include "libalpa/planner/predict.h"
 #include "libalpa/planner/search/schedule_choice.h"
@@ -27,7 +28,8 @@ namespace alpa::testing_models {
 /// Plans of a model for all devices of a cluster, of a space that the search has too: for every number of
 /// micro-batches that is given, every schedule, every cut of the layers into stages, every submesh, as one
 /// axis, two or three; there the choices that StageProblem has, of a strategy for each node and a layout for
-/// each value, equal layers apart from each other. Devices are given to stages as the search does.
+/// each value, equal layers apart from each other. Devices are given to stages as the search does, and sums
+/// of gradients are in the buckets that take the least.
 ///
 /// Where there are more choices than can be tried, those that come cheapest by their stage's own price are:
 /// as many on each stage as there may be plans of a pipeline.
@@ -75,7 +77,9 @@ class EveryPlan {
   /// Those of one number of micro-batches.
   struct Part {
     Part(Graph made, int count)
-        : graph(std::move(made)), planning(prepare(graph, layers_apart(graph))), micro_batches(count) {}
+        : graph(std::move(made)), planning(prepare(graph, layers_apart(graph))), micro_batches(count) {
+      planning.has_buckets = true;
+    }
     Graph graph;
     PlanningGraph planning;
     int micro_batches;
@@ -202,6 +206,7 @@ class EveryPlan {
                  const std::vector<StageSolution>& solutions, const std::string& schedule, Best& best) const {
     Plan plan = assemble(part.planning, requests, solutions, schedule, costs_.cluster());
     if (limits_.wanted && !limits_.wanted(plan, part.graph)) return 0;
+    plan.sync = SumsForBuckets(plan, part.planning.uses).in_soonest_buckets(plan, costs_);
     predict_steady(plan, part.graph, costs_);
     ++best.plans;
     double work_s = 0;

@@ -53,10 +53,16 @@ inline Plan plan_quietly(const PlanningModel& model, const Cluster& cluster,
   return make_plan(model, CostModel(cluster), options, log);
 }
 
+/// Options of plans whose sums of gradients are added up one by one.
+inline PlannerOptions without_buckets(PlannerOptions options = {}) {
+  options.sync = "each";
+  return options;
+}
+
 /// A pinned plan of the tiny GPT with two blocks (layers: embedding, block.0, block.1, head) for a batch
 /// of 8.
 inline Lowered pinned(const std::string& pin, const Cluster& cluster = small_cluster(4),
-                      PlannerOptions options = {}) {
+                      PlannerOptions options = without_buckets()) {
   options.pin = parse_pin(pin, "pin");
   const std::int64_t samples = 8 / options.pin->micro_batches;
   Lowered lowered;
@@ -150,7 +156,7 @@ inline Graph with_frozen_weight(std::int64_t samples) {
 
 /// A model of four layers, each on a device of its own, with micro-batches of a sample.
 inline Lowered four_stages_of(const std::function<Graph(std::int64_t samples)>& graph,
-                              const std::string& schedule, PlannerOptions options = {}) {
+                              const std::string& schedule, PlannerOptions options = without_buckets()) {
   std::string pin = "micro_batches = 8\nschedule = \"" + schedule + "\"\n";
   for (int stage = 0; stage < 4; ++stage) pin += "[[stage]]\nlayers = 1\nmesh = [1]\naxes = []\n";
   options.pin = parse_pin(pin, "pin");
@@ -194,7 +200,7 @@ inline Lowered four_stages(const std::string& schedule) {
 
 /// The same with stages that share meshes: each layer has two devices, and is split in another way.
 inline Lowered on_meshes(const std::string& schedule, const std::vector<int>& mesh_of_stage) {
-  PlannerOptions options;
+  PlannerOptions options = without_buckets();
   std::string pin = "micro_batches = 4\nschedule = \"1f1b\"\n";
   for (const char* axes : {"data", "tensor", "data", "tensor"})
     pin += std::string("[[stage]]\nlayers = 1\nmesh = [2]\naxes = [\"") + axes + "\"]\n";

@@ -252,6 +252,11 @@ void TinyTraining::set_overlap(Overlap overlap) {
   plan_.program_fingerprint = program_fingerprint(lower(graph_, plan_), graph_);
 }
 
+void TinyTraining::set_sync(std::vector<GradientSync> sync) {
+  plan_.sync = std::move(sync);
+  plan_.program_fingerprint = program_fingerprint(lower(graph_, plan_), graph_);
+}
+
 TinyCurve TinyTraining::run(int steps, Device& device, Communicator& world,
                             const std::function<void(Executor&)>& at_end) const {
   // Kernels of another kind of device want other memory.

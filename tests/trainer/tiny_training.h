@@ -64,6 +64,7 @@ class TinyTraining {
       }) const;
 
   void set_overlap(Overlap);  ///< of what is run
+  void set_sync(std::vector<GradientSync>);
 
   const Plan& plan() const { return plan_; }
   const Graph& graph() const { return graph_; }

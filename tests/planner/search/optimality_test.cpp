@@ -244,12 +244,13 @@ void try_case(std::uint32_t seed, const EveryPlan::Limits& limits, Tally& tally,
         found.estimate_s / best_s, found.lower_bound_s / best_s, drawn.text);
 }
 
-/// Of the cases that fit: how many plans may be slower than the best, as these still are. All have several
-/// stages. What the search minimises (pipeline_seconds) is not the step of a pipeline: it has every stage
-/// wait for the first micro-batch in each other one, and take the norm of its gradients after the last of
-/// all, while later stages do that earlier; stages are searched
-/// for under the first schedule. And messages are priced before it is known who sends them. Seven of the
-/// twelve are short of memory, where layers may be recomputed in either form.
+/// Of the cases that fit: how many plans may be slower than the best, as these still are. Twelve of the
+/// fifteen have several stages. What the search minimises (pipeline_seconds) is not the step of a pipeline:
+/// it has every stage wait for the first micro-batch in each other one, and take the norm of its gradients
+/// after the last of all, while later stages do that earlier; stages are searched for under the first
+/// schedule. And messages are priced before it is known who sends them. Sums of gradients are priced as if
+/// all of them could share a bucket, without gaps between them. Eight of the fifteen are short of memory,
+/// where layers may be recomputed in either form.
 struct Known {
   int slower = 0;
 };
@@ -268,7 +269,7 @@ void expect(const Tally& tally, const Known& known) {
 TEST(Optimality, OfFewSmallCases) {
   Tally tally;
   for (std::uint32_t seed = 0; seed < 16; ++seed) try_case(seed, {.plans = 200, .choices = 100}, tally);
-  expect(tally, {.slower = 1});
+  expect(tally, {.slower = 2});
 }
 
 // Eight devices are the fewest that three axes have.
@@ -284,7 +285,7 @@ TEST(Optimality, OfManySmallCasesOnUpToThreeAxes) {
 TEST(Optimality, OfManySmallCases) {
   Tally tally;
   for (std::uint32_t seed = 1000; seed < 1300; ++seed) try_case(seed, {.plans = 1000, .choices = 400}, tally);
-  expect(tally, {.slower = 12});
+  expect(tally, {.slower = 15});
 }
 
 }  // namespace
