@@ -23,8 +23,8 @@ bool is_summed_where_it_lies(const Placement& placement, MeshIndex mesh, ValueIn
   return !leaves || std::ranges::none_of(placement.uses().users_of(value), is_here);
 }
 
-std::vector<ReducedGradient> reduced_gradients(const Placement& placement, MeshIndex mesh,
-                                               const Conversions& conversions) {
+std::vector<ReducedGradient> converted_gradients(const Placement& placement, MeshIndex mesh,
+                                                 const Conversions& conversions) {
   const Graph& graph = placement.graph();
   const GraphUses& uses = placement.uses();
   std::vector<std::tuple<int, NodeIndex, ReducedGradient>> found;
@@ -40,7 +40,7 @@ std::vector<ReducedGradient> reduced_gradients(const Placement& placement, MeshI
     const TensorType& whole = value_of(graph, sum).type;
     const ShardingSpec rests = placement.layout_at_rest(sum, mesh);
     const Conversion* const steps = conversions.between(whole, rests, placement.layout_in_update(sum, mesh));
-    if (!steps || steps->empty() || !is_sum_alone(*steps)) continue;
+    if (!steps || steps->empty()) continue;
     NodeIndex gradient;  // the last node that it is of
     for (const ValueIndex operand : node.operands)
       gradient = std::max(gradient, value_of(graph, operand).producer);
@@ -53,6 +53,13 @@ std::vector<ReducedGradient> reduced_gradients(const Placement& placement, MeshI
   });
   std::vector<ReducedGradient> sums;
   for (auto& each : found) sums.push_back(std::move(std::get<2>(each)));
+  return sums;
+}
+
+std::vector<ReducedGradient> reduced_gradients(const Placement& placement, MeshIndex mesh,
+                                               const Conversions& conversions) {
+  std::vector<ReducedGradient> sums = converted_gradients(placement, mesh, conversions);
+  std::erase_if(sums, [](const ReducedGradient& sum) { return !is_sum_alone(sum.steps); });
   return sums;
 }
 

@@ -9,12 +9,12 @@ namespace alpa {
 /// All of a graph, sorted.
 std::vector<ValueIndex> sums_of_gradients(const Graph&);
 
-/// A sum of gradients, of which each device of its mesh has a term until they add them up over the mesh where
-/// they lie, before the update.
+/// A sum of gradients, of which each device of its mesh has a term until they add them up over the mesh,
+/// before the update.
 struct ReducedGradient {
   ValueIndex sum{0};
-  Conversion steps;  ///< all-reduces alone, one at least
-  TensorType tile;
+  Conversion steps;  ///< one at least
+  TensorType tile;   ///< of a term
 };
 
 /// Whether such a sum is brought into the layout of the update in the memory in which it lies, as far as that
@@ -23,6 +23,9 @@ bool is_summed_where_it_lies(const Placement&, MeshIndex, ValueIndex);
 
 /// Those of a mesh, in the order in which the backward is done with them: of the layers the last first.
 /// Conversions are those of the mesh.
+std::vector<ReducedGradient> converted_gradients(const Placement&, MeshIndex, const Conversions&);
+
+/// Those of them that are added up where they lie.
 std::vector<ReducedGradient> reduced_gradients(const Placement&, MeshIndex, const Conversions&);
 
 /// Whether one collective can add up both, side by side in memory: over the same axes, in one type.

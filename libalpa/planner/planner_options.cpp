@@ -24,11 +24,6 @@ std::vector<Word<std::string>> choices(const Word<std::string>& fastest, std::sp
 }
 
 /// None for the word of the fastest of each.
-std::optional<SumOrder> sum_order(const PlannerOptions& options) {
-  if (options.sync_order == kFastestOrder) return std::nullopt;
-  return value_named(options.sync_order, sum_order_words(), "order of sums");
-}
-
 std::optional<TransferStrategy> transfer_strategy(const std::string& word) {
   if (word == kFastestTransfers) return std::nullopt;
   return find_transfer_strategy(word);
@@ -117,6 +112,11 @@ bool may_defer_updates(const PlannerOptions& options) {
 std::optional<BucketSizes> buckets(const PlannerOptions& options) {
   if (options.sync == kFastestSync) return std::nullopt;
   return find_buckets(options.sync);
+}
+
+std::optional<SumOrder> sum_order(const PlannerOptions& options) {
+  if (options.sync_order == kFastestOrder) return std::nullopt;
+  return value_named(options.sync_order, sum_order_words(), "order of sums");
 }
 
 std::optional<TransferStrategy> transfer_strategy(const PlannerOptions& options) {

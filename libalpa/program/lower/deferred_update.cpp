@@ -58,8 +58,16 @@ void MeshLowering::begin_deferred_update() {
     for (const ValueIndex result : node_of(graph_, n).results)
       if (here(n) && (node_of(graph_, n).op->sums_micro_batches || uses_.summed_over_step[result]))
         values_.resting_buffer(result, value_of(graph_, result).type.dtype);
-  for (const ReducedGradient& each : reduced_gradients(placement_, mesh_, values_.conversions()))
-    values_.provide(each.sum, placement_.layout_in_update(each.sum, mesh_), values_.fetch_resting(each.sum));
+  for (const ReducedGradient& each : converted_gradients(placement_, mesh_, values_.conversions())) {
+    const ShardingSpec layout = placement_.layout_in_update(each.sum, mesh_);
+    BufferIndex buffer = values_.fetch_resting(each.sum);
+    if (!is_sum_alone(each.steps)) {  // it is made while the next step has begun
+      const Value& sum = value_of(graph_, each.sum);
+      buffer = split_sums_[each.sum] = values_.new_buffer(
+          sum.name, each.sum, layout, tile_type(sum.type, layout, shape()), Residence::step);
+    }
+    values_.provide(each.sum, layout, buffer);
+  }
   add_up_losses();
   const auto is_made_in_forward = [&](ValueIndex value) {
     const NodeIndex maker = value_of(graph_, value).producer;

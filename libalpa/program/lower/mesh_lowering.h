@@ -80,6 +80,7 @@ class MeshLowering {
   std::map<StateIndex, NodeIndex> update_of_;            ///< by the same
   std::map<int, BufferIndex> sent_pieces_;               ///< by transfer
   std::map<StateIndex, BufferIndex> copies_;             ///< of states that are updated before the norm
+  std::map<ValueIndex, BufferIndex> split_sums_;         ///< of gradients, as deferred updates take them
   MeshValues values_;
   std::set<NodeIndex> skipped_;  ///< accumulate nodes fused into their producers
 };

@@ -105,10 +105,11 @@ void MeshLowering::correct_update() {
   send_state_copies();
 }
 
-/// Over devices, where it takes no memory, in the order in which the backward is done with them, so that none
-/// waits for another that comes later, or in the plan's turns.
+/// Over devices, where it takes no memory or goes on beside the next step, in the order in which the backward
+/// is done with them, so that none waits for another that comes later, or in the plan's turns.
 void MeshLowering::sum_gradients() {
-  std::vector<ReducedGradient> sums = reduced_gradients(placement_, mesh_, values_.conversions());
+  std::vector<ReducedGradient> sums = converted_gradients(placement_, mesh_, values_.conversions());
+  if (!defers_updates_) std::erase_if(sums, [](const auto& each) { return !is_sum_alone(each.steps); });
   std::ranges::stable_sort(sums, {},
                            [&](const ReducedGradient& each) { return plan_.sync_of(each.sum).turn; });
   std::map<int, std::vector<ValueIndex>> buckets;
@@ -116,7 +117,9 @@ void MeshLowering::sum_gradients() {
     if (const int bucket = plan_.bucket_of(each.sum); bucket >= 0) buckets[bucket].push_back(each.sum);
   for (const ReducedGradient& each : sums) {
     const int bucket = plan_.bucket_of(each.sum);
-    if (bucket < 0)
+    if (const auto split = split_sums_.find(each.sum); split != split_sums_.end())
+      values_.bring_beside_next_step(each.sum, split->second);
+    else if (bucket < 0)
       values_.fetch_for_segment(each.sum);
     else if (buckets.at(bucket).back() == each.sum)
       values_.sum_together(buckets.at(bucket));

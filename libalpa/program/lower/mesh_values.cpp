@@ -121,7 +121,16 @@ BufferIndex MeshValues::remote_block_buffer(BufferIndex own, int hops, int axis)
 
 BufferIndex MeshValues::scratch(const std::string& name, std::int64_t bytes) {
   if (bytes == 0) return {};
-  return new_buffer(name, {}, {}, {DType::i32, {(bytes + 3) / 4}}, Residence::segment);
+  TensorType tile{DType::i32, {(bytes + 3) / 4}};
+  if (!goes_on_) return new_buffer(name, {}, {}, std::move(tile), Residence::segment);
+  const auto [known, is_new] = scratch_of_.try_emplace(name);
+  if (is_new) known->second = new_buffer(name, {}, {}, tile, Residence::step);
+  Buffer& shared = program_.buffers[known->second];
+  if (const std::int64_t wanted = buffer_bytes(tile); wanted > shared.bytes) {
+    shared.bytes = wanted;
+    shared.tile = std::move(tile);
+  }
+  return known->second;
 }
 
 BufferIndex MeshValues::message_memory(const std::string& name, std::int64_t bytes, std::int64_t messages) {
@@ -208,6 +217,14 @@ void MeshValues::sum_together(const std::vector<ValueIndex>& sums) {
     emit(Convert{std::move(step), bucket, bucket, {}, {}});
   }
   for (const ValueIndex sum : sums) known_.available[{sum, segment_layout(sum)}] = fetch_resting(sum);
+}
+
+void MeshValues::bring_beside_next_step(ValueIndex sum, BufferIndex destination) {
+  goes_on_ = true;
+  const ShardingSpec layout = segment_layout(sum);
+  known_.available[{sum, layout}] =
+      converted(sum, fetch_resting(sum), resting_layout(sum), layout, destination, sums_in_place(sum));
+  goes_on_ = false;
 }
 
 ShardingSpec MeshValues::segment_layout(ValueIndex value) const {
@@ -304,9 +321,10 @@ BufferIndex MeshValues::converted(ValueIndex value, BufferIndex from, const Shar
       continue;
     }
     const bool last = i + 1 == steps->size();
-    const BufferIndex next = last && destination >= 0 ? destination
-                                                      : new_buffer(value_of(graph_, value).name, value,
-                                                                   step.after, after, Residence::segment);
+    const BufferIndex next = last && destination >= 0
+                                 ? destination
+                                 : new_buffer(value_of(graph_, value).name, value, step.after, after,
+                                              goes_on_ ? Residence::step : Residence::segment);
     emit(Convert{step, current, next, scratch("packed", packed_bytes(step, before)),
                  scratch("unpacked", unpacked_bytes(step, after))});
     current = next;

@@ -83,6 +83,10 @@ class MeshValues {
   /// become views of one.
   void sum_together(const std::vector<ValueIndex>& sums);
 
+  /// A sum of gradients in the layout of the update, made there while the next step may have begun: nothing
+  /// that it takes for that ends with the segment.
+  void bring_beside_next_step(ValueIndex sum, BufferIndex destination);
+
   /// The value in the layout in which it leaves the mesh.
   BufferIndex fetch_leaving(ValueIndex value, const ShardingSpec& layout);
 
@@ -111,6 +115,8 @@ class MeshValues {
   Conversions conversions_;
   MeshProgram program_;
   When when_ = When::every_micro_batch;
+  bool goes_on_ = false;                           ///< what is emitted, beside the next step
+  std::map<std::string, BufferIndex> scratch_of_;  ///< by name, of what does; its lane has it in turn
   std::set<ValueIndex> kept_values_, kept_for_weights_;
   std::map<ValueIndex, BufferIndex> starts_of_weights_;  ///< where they do not rest
   std::map<ValueIndex, BufferIndex> kept_;               ///< those that outlive segments
