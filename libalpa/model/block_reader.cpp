@@ -161,9 +161,10 @@ Step BlockReader::read_step(const TomlTable& table) const {
   const std::size_t faults = document_.fault_count();
   if (table.has("op") + table.has("block") + table.has("metric") != 1)
     table.fault("a step has one of 'op', 'block' and 'metric'");
-  Step step = table.has("metric")  ? read_metric(table)
-              : table.has("block") ? read_use(table, {"op", "block", "name", "of", "as", "when", "repeat"})
-                                   : read_use(table, {"op", "of", "as", "when"});
+  Step step = table.has("metric") ? read_metric(table)
+              : table.has("block")
+                  ? read_use(table, {"op", "block", "name", "of", "as", "when", "repeat", "index"})
+                  : read_use(table, {"op", "of", "as", "when"});
   if (document_.fault_count() > faults) unsound_.insert(step.place);
   return step;
 }
@@ -181,7 +182,7 @@ Step BlockReader::read_metric(const TomlTable& table) const {
 
 Step BlockReader::read_layer(const TomlTable& table) const {
   const std::size_t faults = document_.fault_count();
-  Step layer = read_use(table, {"block", "name", "of", "as", "repeat", "tie"});
+  Step layer = read_use(table, {"block", "name", "of", "as", "repeat", "index", "tie"});
   table.value("block", "the name of a block");
   if (table.has("tie"))
     for (const TomlEntry& entry : table.table("tie").entries())
@@ -202,6 +203,7 @@ Step BlockReader::read_use(const TomlTable& table, const std::set<std::string>& 
   step.of = read_names(table.value("of", "the values it is applied to"));
   step.as = read_names(table.value("as", "the name of its result"));
   if (reserved.contains("repeat")) step.repeat = read_expression(table.value("repeat"), "");
+  if (reserved.contains("index") && table.has("index")) step.index = read_name(table.value("index"));
   if (reserved.contains("when")) step.when = read_expression(table.value("when"), "1");
   for (const TomlEntry& entry : table.entries())
     if (!reserved.contains(entry.key)) step.arguments.push_back(read_argument(step.op, entry));

@@ -159,11 +159,28 @@ class BodyCheck {
     for (const std::string& name : step.of) use(name, step.place, "unknown");
     check_expression(step.when, step.place);
     check_expression(step.repeat, step.place);
+    const std::vector<std::string> outside = numbers_;
+    if (!step.index.empty()) declare_index(step);
     for (const Argument& argument : step.arguments)
       if (!argument.is_text) check_expression(argument.text, argument.place);
     if (!step.op.empty()) check_operator(step);
     if (!step.block.empty()) check_use(step);
+    numbers_ = outside;
     for (const std::string& name : step.as) give(name, step);
+  }
+
+  /// It is a number for this use alone, which must make something of it.
+  void declare_index(const Step& step) {
+    if (step.repeat.empty())
+      faults_.add(step.place, fmt::format("'index' names '{}', but there is no 'repeat'", step.index));
+    const auto mentions = [&](const Argument& argument) {
+      return !argument.is_text && contains(names_in(argument.text), step.index);
+    };
+    const auto block = model_.blocks.find(step.block);
+    if (std::none_of(step.arguments.begin(), step.arguments.end(), mentions) &&
+        (block == model_.blocks.end() || !contains(all_parameters(block->second), step.index)))
+      faults_.add(step.place, fmt::format("nothing uses the number '{}'", step.index));
+    declare_number(step.index, "", step.place);
   }
 
   /// What an unsound step mentions counts as used and as given.
@@ -224,7 +241,7 @@ class BodyCheck {
 
   void check_parameters(const Step& step, const Block& block) {
     std::vector<std::string> names = all_parameters(block), given;
-    for (const char* key : {"name", "repeat", "when", "tie"}) names.emplace_back(key);
+    for (const char* key : {"name", "repeat", "index", "when", "tie"}) names.emplace_back(key);
     for (const Argument& argument : step.arguments) {
       given.push_back(argument.name);
       if (!contains(all_parameters(block), argument.name))

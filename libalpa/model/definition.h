@@ -64,6 +64,7 @@ struct Step {
   std::vector<Argument> arguments;
   std::vector<Tie> ties;  ///< layers only
   std::string repeat;     ///< expression; empty: once, and no index in the name
+  std::string index;      ///< number that counts the repetitions from 0, for `arguments`; empty: none does
   std::string when = "1";
   SourceLocation place;
 };

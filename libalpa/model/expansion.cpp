@@ -175,8 +175,10 @@ class Expansion {
     const std::string path = frame.below(step.name);
     for (std::int64_t i = 0; i < times.value_or(0); ++i) {
       count_step(step);
+      if (!step.index.empty()) frame.numbers[step.index] = Number::of(i);
       use_once(step, frame, step.repeat.empty() ? path : fmt::format("{}.{}", path, i));
     }
+    if (!step.index.empty()) frame.numbers.erase(step.index);
     if (!times) poison(step, frame);
   }
 

@@ -33,6 +33,7 @@ std::vector<std::string> keys(const Step& step) {
   if (!step.per_target) text.push_back("per = \"step\"");
   if (!step.name.empty()) text.push_back("name = " + toml_string(step.name));
   if (!step.repeat.empty()) text.push_back("repeat = " + expression(step.repeat));
+  if (!step.index.empty()) text.push_back("index = " + toml_string(step.index));
   text.push_back("of = " + (step.metric.empty() ? list(step.of, toml_string) : toml_string(step.of[0])));
   if (step.metric.empty()) text.push_back("as = " + list(step.as, toml_string));
   if (step.when != "1") text.push_back("when = " + expression(step.when));

@@ -174,6 +174,20 @@ TEST(Blocks, AParameterIsWhatTheUseSaysElseTheNumberOfThatNameElseItsDefault) {
   EXPECT_EQ(width(with("repeat = 2", "repeat = 2\nwide = \"model + 1\"")), 2 * 4 * 5);
 }
 
+TEST(Blocks, AnIndexCountsTheRepetitions) {
+  const ModelDefinition model =
+      model_of(with("repeat = 2", "repeat = 3\nindex = \"i\"\nwide = \"model + 2 * i\""));
+  const auto widths = [](const ModelDefinition& of) {
+    std::vector<std::int64_t> extents;
+    const Graph graph = forward_graph(of, 1, false);
+    for (const State& state : graph.states)
+      if (state.name.ends_with(".into")) extents.push_back(value_of(graph, state.value).type.shape[1]);
+    return extents;
+  };
+  EXPECT_THAT(widths(model), ElementsAre(4, 6, 8));
+  EXPECT_THAT(widths(model_of(model.expanded_toml)), ElementsAre(4, 6, 8));
+}
+
 TEST(Blocks, DropoutIsThereOnlyWhileTrainingAndAtARateAboveZero) {
   const ModelDefinition none = model_of(model_text),
                         some = model_of(with("repeat = 2", "repeat = 2\nrate = 0.1"));
