@@ -201,6 +201,46 @@ TEST(Reference, TenStepsOfTheTinyGruAreThoseOfPyTorch) {
   EXPECT_EQ(run.gradients_compared(), 2 * (2 * 2 * 4 + 2));
 }
 
+TEST(Reference, TenStepsOfTheTinyVggAreThoseOfPyTorch) {
+  ReferenceRun run("vgg");
+  run.run();
+  EXPECT_EQ(run.gradients_compared(), 2 * (11 * 2 + 2 * 3));
+}
+
+TEST(Reference, TenStepsOfTheTinyDenseNetAreThoseOfPyTorch) {
+  ReferenceRun run("densenet");
+  run.run();
+  EXPECT_EQ(run.gradients_compared(), 2 * (3 * 10 + 2 + 2));
+}
+
+/// With the classifier on the side.
+TEST(Reference, TenStepsOfTheTinyInceptionNetworkAreThoseOfPyTorch) {
+  ReferenceRun run("inception");
+  run.run();
+  EXPECT_EQ(run.gradients_compared(), 2 * (3 * (1 + 7 + 4 + 10 + 2 + 6 + 9) + 2 * 2));
+}
+
+/// With two classifiers on the side.
+TEST(Reference, TenStepsOfTheTinyGoogLeNetAreThoseOfPyTorch) {
+  ReferenceRun run("googlenet");
+  run.run();
+  EXPECT_EQ(run.gradients_compared(), 2 * (3 * (3 + 2 * 6 + 2) + 2 * 4 + 2));
+}
+
+/// Against binary cross-entropy of one score.
+TEST(Reference, TenStepsOfTheTinyNcfAreThoseOfPyTorch) {
+  ReferenceRun run("ncf");
+  run.run();
+  EXPECT_EQ(run.gradients_compared(), 2 * (4 + 3 * 2 + 2));
+}
+
+/// Against an LSTM that projects its state at each step.
+TEST(Reference, TenStepsOfTheTinyModelOfWordsAreThoseOfPyTorch) {
+  ReferenceRun run("lm1b");
+  run.run();
+  EXPECT_EQ(run.gradients_compared(), 2 * (1 + 4 + 2));
+}
+
 TEST(Reference, TenStepsOfTheTinyUnetAreThoseOfPyTorch) {
   ReferenceRun run("unet");
   run.run();

@@ -287,12 +287,29 @@ std::vector<TinyCase> three_axes() {
   for (const char* model : {"moe", "deepseek_moe"})
     for (const char* method : {"data x expert x tensor", "expert x tensor x data"})
       cases.push_back({model, method, 8, 1});
-  for (const char* model :
-       {"mlp", "image_mlp", "conformer", "lstm", "gru", "vit", "wrn", "unet", "adafactor"})
+  for (const char* model : {"mlp", "image_mlp", "conformer", "lstm", "gru", "vit", "wrn", "unet", "adafactor",
+                            "vgg", "densenet", "googlenet", "ncf", "lm1b"})
     cases.push_back({model, "data x data x tensor", 8, 1});
   cases.push_back({"gpt", "free x free x free", 8, 4, "1f1b", Rematerialize::always});
   for (const char* model : {"gpt", "unet"})
     cases.push_back({model, "data x data x tensor, tensor x data", 12, 2, "1f1b", Rematerialize::automatic});
+  return cases;
+}
+
+/// Of other systems' evaluations: what their graphs add are values that are joined again, losses on the side,
+/// tables beside each other and a product of weights; so a plan of each kind stands for all. Plans of the
+/// Inception network are in tests/trainer/reference_test.cpp: through its 39 batch norms twenty steps carry a
+/// rounding too far.
+std::vector<TinyCase> plans_of_networks() {
+  std::vector<TinyCase> cases;
+  for (const char* model : {"vgg", "densenet", "googlenet", "ncf", "lm1b"})
+    for (TinyCase plan :
+         {TinyCase{"", "serial", 1, 4}, TinyCase{"", "data-parallel", 2, 2}, TinyCase{"", "zero-2", 2, 2},
+          TinyCase{"", "tensor", 2, 1}, TinyCase{"", "inter-only", 2, 4, "1f1b", Rematerialize::always},
+          TinyCase{"", "mixed", 4, 4}}) {
+      plan.model = model;
+      cases.push_back(plan);
+    }
   return cases;
 }
 
@@ -313,6 +330,7 @@ const TinyCase kRoundedSums[] = {
     {"bf16_sums", "mixed", 4, 4, "1f1b", Rematerialize::never, Precision::bf16}};
 
 INSTANTIATE_TEST_SUITE_P(ThreeAxes, SameTraining, testing::ValuesIn(three_axes()), kPlanName);
+INSTANTIATE_TEST_SUITE_P(Networks, SameTraining, testing::ValuesIn(plans_of_networks()), kPlanName);
 INSTANTIATE_TEST_SUITE_P(RoundedSums, SameTrainingInBf16, testing::ValuesIn(kRoundedSums), kPlanName);
 INSTANTIATE_TEST_SUITE_P(Adafactor, SameTraining, testing::ValuesIn(adafactor_plans(Precision::f32)),
                          kPlanName);

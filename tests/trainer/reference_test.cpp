@@ -104,10 +104,17 @@ TEST_P(ReferenceTraining, AsPyTorch) {
 
 std::vector<TinyCase> serial_and_mixed() {
   std::vector<TinyCase> cases;
-  for (const char* model :
-       {"gpt", "llama", "bert", "moe", "deepseek_moe", "conformer", "lstm", "gru", "vit", "wrn", "unet"})
+  for (const char* model : {"gpt", "llama", "bert", "moe", "deepseek_moe", "conformer", "lstm", "gru", "vit",
+                            "wrn", "unet", "vgg", "densenet", "googlenet", "ncf", "lm1b"})
     for (const char* method : {"serial", "mixed"})
       cases.push_back({model, method, std::string(method) == "mixed" ? 4 : 1, 4});
+  // Whose batch norms take four samples together.
+  for (const TinyCase& plan :
+       {TinyCase{"", "serial", 1, 2}, TinyCase{"", "mixed", 4, 2}, TinyCase{"", "data-parallel", 2, 1},
+        TinyCase{"", "zero-2", 2, 2}, TinyCase{"", "tensor", 2, 1}, TinyCase{"", "inter-only", 2, 2}}) {
+    cases.push_back(plan);
+    cases.back().model = "inception";
+  }
   // The copy of a tied table comes from the other node once, for all devices of this one.
   cases.push_back(
       {.model = "gpt", .method = "tensor x data, data x data", .devices = 8, .micro_batches = 2, .nodes = 2});
