@@ -42,8 +42,15 @@ INSTANTIATE_TEST_SUITE_P(
         Shipped{"unet", "p3.16xlarge-8", 8, "megatron"}, Shipped{"conformer", "p3.16xlarge-8", 8, "megatron"},
         Shipped{"lstm", "p3.16xlarge-8", 8, "megatron"}, Shipped{"gru", "p3.16xlarge-8", 8, "megatron"},
         Shipped{"wide-resnet-250m", "p3.16xlarge-8", 16, "megatron"},
-        Shipped{"wide-resnet-digits", "local-4", 4}, Shipped{"mlp", "local-4", 4},
-        Shipped{"example-own-block", "local-4", 4}, Shipped{"image-mlp", "local-4", 4}),
+        Shipped{"vgg19-22k", "p3.16xlarge-8", 16, "data-parallel"},
+        Shipped{"resnet-101", "p3.16xlarge-8", 16, "data-parallel"},
+        Shipped{"densenet-121", "p3.16xlarge-8", 16, "data-parallel"},
+        Shipped{"inception-v3", "p3.16xlarge-8", 16, "data-parallel"},
+        Shipped{"googlenet", "p3.16xlarge-8", 16, "data-parallel"},
+        Shipped{"ncf", "p3.16xlarge-8", 16, "data-parallel"},
+        Shipped{"lm1b", "p3.16xlarge-8", 16, "megatron"}, Shipped{"wide-resnet-digits", "local-4", 4},
+        Shipped{"mlp", "local-4", 4}, Shipped{"example-own-block", "local-4", 4},
+        Shipped{"image-mlp", "local-4", 4}),
     [](const auto& test) {
       std::string name = test.param.model + "_" + std::to_string(test.param.devices) + test.param.method;
       std::erase_if(name, [](char c) { return c == '-' || c == '.'; });
