@@ -166,6 +166,13 @@ state_sharding = "none"
   Plan mixed = plan;
   for (GradientSync& sync : mixed.sync) sync.bucket = 0;
   EXPECT_THROW(check_plan(mixed, graph_), Error);
+  Plan torn = plan;
+  torn.sync.front().turn = 1;
+  EXPECT_THROW(check_plan(torn, graph_), Error) << "the others of its bucket have another turn";
+  for (GradientSync& sync : torn.sync) sync.turn = 1 + sync.bucket;
+  EXPECT_NO_THROW(check_plan(torn, graph_));
+  torn.sync.front() = {torn.sync.front().sum, -1, 0};
+  EXPECT_THROW(check_plan(torn, graph_), Error) << "it says nothing of that sum";
 }
 
 TEST_F(GradientBuckets, TakeLessTimeThanManySumsWhereMessagesAreSlowToStart) {

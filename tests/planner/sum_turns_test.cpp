@@ -3,7 +3,12 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <map>
 #include <random>
+#include <set>
+#include <string>
+
+#include "tests/support/small_plans.h"
 
 namespace alpa {
 namespace {
@@ -49,6 +54,25 @@ TEST(TurnsByFirstUse, OfRandomSumsNeverLetTheChannelRestOrTheFirstUsedWait) {
       free_s = begin_s + now.seconds;
     }
   }
+}
+
+// Layers in turn; the weights of each are used in the order of their nodes.
+TEST(FirstUse, IsThatOfTheParameterWhichTheSumUpdates) {
+  const Graph graph = testing_models::tiny_gpt(1);
+  const GraphUses uses(graph);
+  std::map<int, std::set<std::string>> of_use;
+  for (const Node& node : graph.nodes)
+    if (node.op->sums_micro_batches) {
+      const int first = first_use_after(uses, node.results[0]);
+      ASSERT_LT(first, static_cast<int>(graph.nodes.size())) << node.name;
+      for (const ValueIndex operand : graph.nodes[NodeIndex(first)].operands)
+        of_use[first].insert(value_of(graph, operand).name);
+      const std::string parameter = value_of(graph, node.results[0]).name;
+      EXPECT_TRUE(std::ranges::any_of(of_use[first], [&](const std::string& used) {
+        return parameter.starts_with(used + ".gradient");
+      })) << parameter;
+    }
+  EXPECT_GE(of_use.size(), 10u);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "libalpa/plan/reduced_gradients.h"
 #include "tests/trainer/tiny_training.h"
 
 namespace alpa {
@@ -115,6 +116,22 @@ void expect_equal(const TinyCurve& run, const TinyCurve& reference) {
   for (const auto& [name, values] : reference.states) EXPECT_EQ(run.states.at(name), values) << name;
 }
 
+/// What is done first is added up last.
+std::vector<GradientSync> in_reverse(const TinyTraining& training) {
+  const GraphUses uses(training.graph());
+  const Plan& plan = training.plan();
+  const Placement placement(plan, uses);
+  std::vector<GradientSync> sync;
+  for (const MeshIndex m : plan.meshes.indices()) {
+    int turn = 1000;
+    for (const ReducedGradient& sum :
+         reduced_gradients(placement, m, Conversions(plan.cluster, plan.meshes[m])))
+      sync.push_back({sum.sum, -1, turn--});
+  }
+  std::ranges::sort(sync, {}, &GradientSync::sum);
+  return sync;
+}
+
 class UpdatesInTheNextForward : public testing::TestWithParam<TinyCase> {};
 
 TEST_P(UpdatesInTheNextForward, AreThoseAtTheEndOfTheStepToTheBit) {
@@ -129,6 +146,8 @@ TEST_P(UpdatesInTheNextForward, AreThoseAtTheEndOfTheStepToTheBit) {
     training.set_overlap(overlap);
     expect_equal(training.run_on_threads(5), at_end);
   }
+  training.set_sync(in_reverse(training));
+  expect_equal(training.run_on_threads(5), at_end);
 }
 
 INSTANTIATE_TEST_SUITE_P(
