@@ -126,12 +126,28 @@ class CaseCollector {
   std::map<std::string, OperatorCase> cases_;
 };
 
-std::vector<CollectiveCase> collective_cases(const Cluster& cluster, std::int64_t largest_tensor) {
+/// What one collective may bring together.
+struct LargestBytes {
+  std::int64_t tensor = 0, gradients = 0;  ///< the gradients all together, in a bucket
+
+  void see(const Graph& graph) {
+    for (const Value& value : graph.values) tensor = std::max(tensor, byte_count(value.type));
+    std::int64_t all = 0;
+    for (const Node& node : graph.nodes)
+      if (node.op->sums_micro_batches) all += byte_count(value_of(graph, node.results[0]).type);
+    gradients = std::max(gradients, all);
+  }
+  std::int64_t of(CollectiveKind kind) const {
+    return kind == CollectiveKind::all_reduce ? std::max(tensor, gradients) : tensor;
+  }
+};
+
+std::vector<CollectiveCase> collective_cases(const Cluster& cluster, const LargestBytes& largest) {
   std::set<CollectiveCase> cases;
   const auto add_sizes = [&](CollectiveKind kind, GroupShape group) {
     for (std::int64_t bytes = kSmallestMessage; bytes <= kLargestMessage; bytes *= 4) {
       cases.insert({kind, group, bytes});
-      if (bytes >= largest_tensor) break;
+      if (bytes >= largest.of(kind)) break;
     }
   };
   for (const MeshShape& mesh : meshes(cluster))
@@ -183,10 +199,10 @@ OperatorCase OperatorCase::of(const OpDef& op, std::vector<TensorType> operands,
 
 Workload workload(std::span<const Graph> graphs, const Cluster& cluster) {
   CaseCollector collector(cluster);
-  std::int64_t largest = 0;
+  LargestBytes largest;
   for (const Graph& graph : graphs) {
     collector.add_graph(graph);
-    for (const Value& value : graph.values) largest = std::max(largest, byte_count(value.type));
+    largest.see(graph);
   }
   Workload work{collector.by_importance(), collective_cases(cluster, largest), {}};
   work.reference = reference(work.operators, cluster);

@@ -52,7 +52,8 @@ struct Workload {
 
 /// What plans of these training graphs (one per size of micro-batch) on this cluster can ask for: every
 /// strategy of every node on every mesh that the planner may use, what lowering adds (sums over tiles), and
-/// each collective on each shape of group from 1 KiB to the largest tensor (64 MiB at most) in powers of 4.
+/// each collective on each shape of group from 1 KiB to the largest tensor, all-reduces to all gradients
+/// together (64 MiB at most), in powers of 4.
 Workload workload(std::span<const Graph> graphs, const Cluster&);
 
 }  // namespace alpa

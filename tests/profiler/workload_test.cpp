@@ -150,7 +150,9 @@ TEST(Workload, HasEachCollectiveOnEachShapeOfGroupUpToTheLargestTensor) {
   EXPECT_THAT(cases, Contains(CollectiveCase{CollectiveKind::send, {1, 2}, 1 << 14}));
   EXPECT_THAT(cases, Contains(CollectiveCase{CollectiveKind::send, {2, 1}, 1 << 14}));
   EXPECT_THAT(cases, Not(Contains(CollectiveCase{CollectiveKind::send, {2, 2}, 1 << 14})));
-  EXPECT_EQ(cases.size(), (5u * 3 + 2) * 3);
+  // All gradients together: 34 KiB.
+  EXPECT_THAT(cases, Contains(CollectiveCase{CollectiveKind::all_reduce, {2, 2}, 1 << 16}));
+  EXPECT_EQ(cases.size(), (5u * 3 + 2) * 3 + 3);
 }
 
 TEST(Workload, OfOneDeviceHasNoCollective) {
