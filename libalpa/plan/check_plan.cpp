@@ -250,14 +250,14 @@ void check_sync(const Placement& placement) {
   std::map<ValueIndex, std::pair<MeshIndex, ReducedGradient>> sums;
   if (plan.sync.empty()) return;
   for (const MeshIndex m : plan.meshes.indices())
-    for (ReducedGradient& sum : reduced_gradients(placement, m, Conversions(plan.cluster, plan.meshes[m])))
+    for (ReducedGradient& sum : converted_gradients(placement, m, Conversions(plan.cluster, plan.meshes[m])))
       sums.insert({sum.sum, {m, std::move(sum)}});
   for (std::size_t i = 0; i < plan.sync.size(); ++i) {
     const auto [value, bucket, turn] = plan.sync[i];
     if (i > 0 && value <= plan.sync[i - 1].sum)
       refuse(fmt::format("sum of gradients {} is in a bucket twice, or out of order", value));
     const auto sum = sums.find(value);
-    if (sum == sums.end())
+    if (sum == sums.end() || (bucket >= 0 && !is_sum_alone(sum->second.second.steps)))
       refuse(fmt::format("value {} is in bucket {}, but is no sum of gradients that devices add up in place",
                          value, bucket));
     if (bucket < -1 || turn < 0 || (bucket == -1 && turn == 0))

@@ -56,15 +56,15 @@ struct InputLayouts {
   bool operator==(const InputLayouts&) const = default;
 };
 
-/// How a sum of gradients that devices add up in place gets to its update, where not by itself and as soon as
-/// the backward is done with it.
+/// How a sum of gradients that devices add up gets to its update, where not by itself and as soon as the
+/// backward is done with it.
 struct GradientSync {
   ValueIndex sum{0};
-  /// Sums of one bucket lie side by side and are added up over each axis by one collective; -1: it is by
-  /// itself.
+  /// Sums of one bucket, which stay where they lie, lie side by side and are added up over each axis by one
+  /// collective; -1: it is by itself.
   int bucket = -1;
-  /// From 1 on: collectives of a mesh go in the order of their turns; those without (0) go before, in the
-  /// order in which the backward is done with them. A bucket has one turn.
+  /// From 1 on: sums of a mesh go in the order of their turns; those without (0) go before, in the order in
+  /// which the backward is done with them. A bucket has one turn.
   int turn = 0;
   bool operator==(const GradientSync&) const = default;
 };

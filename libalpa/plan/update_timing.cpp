@@ -5,7 +5,8 @@
 namespace alpa {
 
 bool defers_updates(const GraphUses& uses, const Plan& plan) {
-  return plan.updates == UpdateOrder::next_forward && !uses.updates_wait &&
+  const auto is_f16 = [](const Value& value) { return value.type.dtype == DType::f16; };
+  return plan.updates == UpdateOrder::next_forward && std::ranges::none_of(uses.graph.values, is_f16) &&
          plan.meshes.size() == plan.stages.size() &&
          std::ranges::none_of(plan.transfers, [&](const PlannedTransfer& transfer) {
            return phase_of_transfer(uses.graph, transfer.value) == Phase::update;

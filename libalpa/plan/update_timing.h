@@ -15,8 +15,9 @@ inline bool corrects_updates(const GraphUses& uses, UpdateOrder order) {
   return uses.updates_wait && order == UpdateOrder::before_norm;
 }
 
-/// They have none, and come in the forward of the next step. Not in plans whose meshes have several stages
-/// each, or send each other something in the update (tied weights).
+/// They come in the forward of the next step. Not in plans whose meshes have several stages each, or send
+/// each other something in the update (tied weights); nor in f16, where the next step's loss scale depends on
+/// what came out of the last.
 bool defers_updates(const GraphUses& uses, const Plan&);
 
 /// What that order comes to in a plan: after_norm where it makes no difference.

@@ -131,8 +131,12 @@ BucketSizes find_buckets(const std::string& name) {
 
 SumsForBuckets::SumsForBuckets(const Plan& plan, const GraphUses& uses) : uses_(uses) {
   const Placement placement(plan, uses);
-  for (const MeshIndex m : plan.meshes.indices())
-    sums_.push_back(reduced_gradients(placement, m, Conversions(plan.cluster, plan.meshes[m])));
+  for (const MeshIndex m : plan.meshes.indices()) {
+    converted_.push_back(converted_gradients(placement, m, Conversions(plan.cluster, plan.meshes[m])));
+    std::vector<ReducedGradient>& sums = sums_[sums_.push_back({})];
+    std::ranges::copy_if(converted_[m], std::back_inserter(sums),
+                         [](const ReducedGradient& sum) { return is_sum_alone(sum.steps); });
+  }
 }
 
 std::vector<GradientSync> SumsForBuckets::in_buckets(const BucketSizes& sizes) const {
@@ -171,37 +175,59 @@ std::vector<GradientSync> SumsForBuckets::in_turns(Plan plan, const CostModel& c
   for (GradientSync& sync : plan.sync) sync.turn = 0;
   std::erase_if(plan.sync, [](const GradientSync& sync) { return sync.bucket < 0; });
   const auto ready_s = ready_times(plan, uses_.graph, costs);
+  struct Together {  // a bucket, or a sum by itself
+    std::vector<const ReducedGradient*> sums;
+    int bucket = -1;
+  };
   std::vector<GradientSync> all;
-  for (const MeshIndex m : plan.meshes.indices())
-    for (const std::vector<ReducedGradient>& group : alike(sums_[m])) {
-      const auto seconds = bucket_seconds(group.front(), plan.meshes[m], costs.on(plan.meshes[m]));
-      std::vector<WaitingSum> waiting;  // a bucket, or a sum by itself
-      std::vector<std::int64_t> bytes;
-      std::map<int, std::size_t> of_bucket;
-      const std::size_t first = all.size();
-      for (const ReducedGradient& sum : group) {
-        GradientSync sync = plan.sync_of(sum.sum);
-        const auto [at, is_new] = of_bucket.try_emplace(
-            sync.bucket < 0 ? -1 - static_cast<int>(waiting.size()) : sync.bucket, waiting.size());
-        if (is_new) {
-          waiting.push_back({0, 0, first_use_after(uses_, sum.sum)});
-          bytes.push_back(0);
-        }
-        WaitingSum& together = waiting[at->second];
-        const auto ready = ready_s[m].find(sum.sum);
-        if (ready != ready_s[m].end()) together.ready_s = std::max(together.ready_s, ready->second);
-        together.first_use = std::min(together.first_use, first_use_after(uses_, sum.sum));
-        bytes[at->second] += buffer_bytes(sum.tile);
-        sync.turn = static_cast<int>(at->second);  // its place among those that wait, for now
-        all.push_back(sync);
-      }
-      for (std::size_t i = 0; i < waiting.size(); ++i) waiting[i].seconds = seconds(bytes[i]);
-      const std::vector<int> turns = turns_by_first_use(waiting);
-      for (std::size_t i = first; i < all.size(); ++i)
-        all[i].turn = turns[static_cast<std::size_t>(all[i].turn)];
+  for (const MeshIndex m : plan.meshes.indices()) {
+    std::map<std::vector<int>, std::vector<Together>> of_axes;  // which take the same lanes
+    for (const ReducedGradient& sum : converted_[m]) {
+      std::vector<int> axes;
+      for (const ConversionStep& step : sum.steps) axes.push_back(step.axis);
+      std::vector<Together>& of = of_axes[axes];
+      const int bucket = plan.bucket_of(sum.sum);
+      const auto known = bucket < 0 ? of.end() : std::ranges::find(of, bucket, &Together::bucket);
+      (known == of.end() ? of.emplace_back(Together{{}, bucket}) : *known).sums.push_back(&sum);
     }
+    for (const auto& [axes, together] : of_axes) {
+      std::vector<WaitingSum> waiting;
+      for (const Together& each : together) {
+        WaitingSum& now = waiting.emplace_back(WaitingSum{0, seconds(each.sums, plan.meshes[m], costs), -1});
+        for (const ReducedGradient* sum : each.sums) {
+          const auto ready = ready_s[m].find(sum->sum);
+          if (ready != ready_s[m].end()) now.ready_s = std::max(now.ready_s, ready->second);
+          const int first_use = first_use_after(uses_, sum->sum);
+          now.first_use = now.first_use < 0 ? first_use : std::min(now.first_use, first_use);
+        }
+      }
+      const std::vector<int> turns = turns_by_first_use(waiting);
+      for (std::size_t i = 0; i < together.size(); ++i)
+        for (const ReducedGradient* sum : together[i].sums)
+          all.push_back({sum->sum, together[i].bucket, turns[i]});
+    }
+  }
   std::ranges::sort(all, {}, &GradientSync::sum);
   return all;
+}
+
+/// One after another, or of more than one as a bucket.
+double SumsForBuckets::seconds(const std::vector<const ReducedGradient*>& sums, const DeviceMesh& mesh,
+                               const CostModel& costs) const {
+  const ReducedGradient& first = *sums.front();
+  if (sums.size() > 1) {
+    std::int64_t bytes = 0;
+    for (const ReducedGradient* sum : sums) bytes += buffer_bytes(sum->tile);
+    return bucket_seconds(first, mesh, costs.on(mesh))(bytes);
+  }
+  double all_s = 0;
+  TensorType before = first.tile;
+  for (const ConversionStep& step : first.steps) {
+    const TensorType after = tile_type(value_of(uses_.graph, first.sum).type, step.after, mesh.shape);
+    all_s += step_seconds(step, before, after, mesh, costs.on(mesh));
+    before = after;
+  }
+  return all_s;
 }
 
 std::vector<int> soonest_buckets(const std::vector<ReadySum>& sums,

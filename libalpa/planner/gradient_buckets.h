@@ -43,7 +43,10 @@ class SumsForBuckets {
   std::vector<GradientSync> in_turns(Plan, const CostModel&) const;
 
  private:
+  double seconds(const std::vector<const ReducedGradient*>&, const DeviceMesh&, const CostModel&) const;
+
   const GraphUses& uses_;
+  Indexed<MeshIndex, std::vector<ReducedGradient>> converted_;  ///< those that end up split among them
   Indexed<MeshIndex, std::vector<ReducedGradient>> sums_;
 };
 

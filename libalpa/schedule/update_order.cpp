@@ -11,7 +11,9 @@ constexpr Word<UpdateOrder> kOrders[] = {
      "when a stage's own gradients are there, and again, from copies of its states, where the norm turns out "
      "to clip them or not to be finite"},
     {"next-forward", UpdateOrder::next_forward,
-     "in the forward of the next step, each before its states are used, where no update waits for the norm"},
+     "in the forward of the next step, each before its states are used, or all where the norm is there; not "
+     "in "
+     "f16, nor where stages share weights or meshes"},
 };
 
 }  // namespace

@@ -16,7 +16,8 @@ enum class UpdateOrder {
   before_norm,
   /// Each comes in the forward of the next step, before its states are used, so that there is no barrier
   /// between steps: while gradients are still added up the next forward goes on (Peng et al., ByteScheduler,
-  /// SOSP'19). As after_norm where updates wait for the norm, and in plans for which defers_updates says no.
+  /// SOSP'19). Those that wait for the norm come first in it; what is gathered of them goes on beside it. As
+  /// after_norm in plans for which defers_updates says no.
   next_forward,
 };
 

@@ -100,9 +100,9 @@ INSTANTIATE_TEST_SUITE_P(
                     TinyCase{"wrn", "inter-only", 2, 4}),
     [](const auto& each) { return each.param.name(); });
 
-/// Without clipping.
-TinyCase in_next_forward(TinyCase c, UpdateOrder order = UpdateOrder::next_forward) {
-  c.gradient_clip = 0;
+/// Without clipping, if not said otherwise.
+TinyCase in_next_forward(TinyCase c, UpdateOrder order = UpdateOrder::next_forward, double clip = 0) {
+  c.gradient_clip = clip;
   c.updates = order;
   return c;
 }
@@ -147,6 +147,26 @@ TEST_P(UpdatesInTheNextForward, AreThoseAtTheEndOfTheStepToTheBit) {
     expect_equal(training.run_on_threads(5), at_end);
   }
   training.set_sync(in_reverse(training));
+  expect_equal(training.run_on_threads(5), at_end);
+}
+
+// Of five steps some clip and others do not.
+TEST_P(UpdatesInTheNextForward, ClipAsThoseAtTheEndOfTheStepDo) {
+  const auto norms = [&](double clip) {
+    std::vector<double> all =
+        TinyTraining(in_next_forward(GetParam(), UpdateOrder::after_norm, clip)).run_on_threads(5).norms;
+    std::ranges::sort(all);
+    return all;
+  };
+  const double clip = norms(1e30)[2];
+  ASSERT_LT(norms(clip).front(), clip);
+  ASSERT_GT(norms(clip).back(), clip);
+  const TinyCurve at_end =
+      TinyTraining(in_next_forward(GetParam(), UpdateOrder::after_norm, clip)).run_on_threads(5);
+  TinyTraining training(in_next_forward(GetParam(), UpdateOrder::next_forward, clip));
+  ASSERT_TRUE(training.program().defers_updates);
+  expect_equal(training.run_on_threads(5, [] { return make_checked_cpu_device(1); }), at_end);
+  training.set_overlap(Overlap::all);
   expect_equal(training.run_on_threads(5), at_end);
 }
 

@@ -23,7 +23,8 @@ void MeshLowering::find_updates() {
   };
   const auto is_update = [&](NodeIndex n) {
     const Node& node = node_of(graph_, n);
-    return node.phase == Phase::update && !node.op->reduces_globally && here(n);
+    return node.phase == Phase::update && !node.op->reduces_globally && here(n) &&
+           (!updates_wait_ || n > uses_.norm);
   };
   for (const NodeIndex n : graph_.nodes.indices()) {
     if (!is_update(n)) continue;
@@ -49,8 +50,9 @@ void MeshLowering::update(NodeIndex first) {
   for (const NodeIndex n : nodes.mapped()) emit_node(n);
 }
 
-/// What the forward is about to sum anew comes first: losses, and what it counts for running averages.
-void MeshLowering::begin_deferred_update() {
+/// What the forward is about to sum anew comes first: losses, and what it counts for running averages; then
+/// what waits for the norm.
+void MeshLowering::begin_deferred_update(const std::vector<NodeIndex>& forward) {
   find_updates();
   values_.turn_to_step_before();
   make_scalars();
@@ -80,15 +82,48 @@ void MeshLowering::begin_deferred_update() {
         }))
       at_once.push_back(first);
   for (const NodeIndex first : at_once) update(first);
+  if (updates_wait_) {
+    for (const NodeIndex n : graph_.nodes.indices())
+      if (n < uses_.norm && node_of(graph_, n).phase == Phase::update && here(n)) emit_node(n);
+    emit_gradient_norm(node_of(graph_, uses_.norm));
+    emit_global_sum();
+    for (const NodeIndex n : forward) update_states_of(n, true);
+  }
   values_.turn_to_this_step();
 }
 
-/// The states that a node of the forward uses.
-void MeshLowering::update_before(NodeIndex user) {
+/// The states that a node of the forward uses; `all`, or those alone that are gathered once they are updated.
+void MeshLowering::update_states_of(NodeIndex user, bool all) {
+  const auto is_gathered = [&](ValueIndex result, const ShardingSpec& made) {
+    return uses_.state_after_value(result) >= 0 && made != values_.resting_layout(result);
+  };
+  for (const ValueIndex operand : node_of(graph_, user).operands) {
+    const StateIndex state = uses_.state_at[operand];
+    const auto of = state < 0 ? update_of_.end() : update_of_.find(state);
+    const auto nodes = of == update_of_.end() ? updates_.end() : updates_.find(of->second);
+    if (nodes == updates_.end()) continue;
+    const bool gathers = std::ranges::any_of(nodes->second, [&](NodeIndex n) {
+      const std::vector<ValueIndex>& results = node_of(graph_, n).results;
+      for (std::size_t r = 0; r < results.size(); ++r)
+        if (is_gathered(results[r], placement_.node_layout(n).results[r])) return true;
+      return false;
+    });
+    if (all || gathers) update(nodes->first);
+  }
+}
+
+/// Before a node of the forward its own states; before a layer those of the next that have to be gathered, so
+/// that this layer goes on meanwhile.
+void MeshLowering::update_before(std::size_t place, const std::vector<NodeIndex>& forward) {
   values_.turn_to_step_before();
-  for (const ValueIndex operand : node_of(graph_, user).operands)
-    if (const StateIndex state = uses_.state_at[operand]; state >= 0)
-      if (const auto of = update_of_.find(state); of != update_of_.end()) update(of->second);
+  const auto layer = [&](std::size_t of) { return node_of(graph_, forward[of]).layer; };
+  update_states_of(forward[place], true);
+  if (place == 0 || layer(place) != layer(place - 1)) {
+    std::size_t next = place;
+    while (next < forward.size() && layer(next) == layer(place)) ++next;
+    for (std::size_t of = next; of < forward.size() && layer(of) == layer(next); ++of)
+      update_states_of(forward[of], false);
+  }
   values_.turn_to_this_step();
 }
 
@@ -96,15 +131,15 @@ void MeshLowering::update_before(NodeIndex user) {
 void MeshLowering::end_deferred_update() {
   values_.turn_to_step_before();
   while (!updates_.empty()) update(updates_.begin()->first);
-  emit_gradient_norm(node_of(graph_, uses_.norm));
+  if (!updates_wait_) emit_gradient_norm(node_of(graph_, uses_.norm));
   values_.turn_to_this_step();
 }
 
-/// All ranks meet at the end of the step, where those who come early would wait for the others' next forward
-/// anyway. The sums of its gradients go on after that.
+/// Where no update waits for the norm all ranks meet at the end of the step, where those who come early would
+/// wait for the others' next forward anyway. The sums of its gradients go on after that.
 void MeshLowering::end_step() {
   values_.turn_to_step_before();
-  emit_global_sum();
+  if (!updates_wait_) emit_global_sum();
   values_.turn_to_this_step();
   sum_gradients();
 }

@@ -108,14 +108,15 @@ void MeshLowering::keep_for_weights(StageIndex stage) {
 }
 
 void MeshLowering::lower_forward(StageIndex stage) {
+  const std::vector<NodeIndex> nodes = placement_.semantics(stage).order(Phase::forward, {});
   values_.begin_segment(stage, SegmentKind::forward);
-  if (defers_updates_) begin_deferred_update();
+  if (defers_updates_) begin_deferred_update(nodes);
   receive_values_made_in(Phase::forward);
   for (const ValueIndex v : values_.kept())
     if (is_input(graph_, v) && first_stage_with(v, Phase::forward) == stage) values_.fetch_resting(v);
-  for (const NodeIndex n : placement_.semantics(stage).order(Phase::forward, {})) {
-    if (defers_updates_) update_before(n);
-    emit_node(n);
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (defers_updates_) update_before(i, nodes);
+    emit_node(nodes[i]);
   }
   if (defers_updates_) end_deferred_update();
 }

@@ -34,9 +34,10 @@ class MeshLowering {
   void lower_update();
   void make_scalars();
   void add_up_losses();
-  void begin_deferred_update();
+  void begin_deferred_update(const std::vector<NodeIndex>& forward);
   void find_updates();
-  void update_before(NodeIndex user);
+  void update_before(std::size_t place, const std::vector<NodeIndex>& forward);
+  void update_states_of(NodeIndex user, bool all);
   void update(NodeIndex first);
   void end_deferred_update();
   void end_step();
