@@ -31,7 +31,7 @@ struct TinyCase {
       kFastestTransfers;  ///< "broadcast": in chunks, for which these tensors are too small
   std::optional<double> gradient_clip = {};  ///< in place of the model's
   UpdateOrder updates = UpdateOrder::after_norm;
-  std::string sync = "each";
+  std::string sync = kFastestSync;
   bool wire_bound = false;  ///< links are so slow that nothing but bytes counts
 
   std::string name() const;  ///< of letters, digits and '_'
