@@ -118,7 +118,9 @@ struct UnrolledStep {
   void add_global_sums() {
     std::map<int, std::vector<std::size_t>> sums;  // by step
     for (std::size_t v = 0; v < vertices.size(); ++v)
-      if (std::holds_alternative<GlobalSum>(of(v).body)) sums[vertices[v].step].push_back(v);
+      if (std::holds_alternative<GlobalSum>(of(v).body) &&
+          acts(of(v).when, vertices[v].micro_batch, program_.micro_batches))
+        sums[vertices[v].step].push_back(v);
     for (const auto& [step, of_step] : sums) {
       std::set<std::size_t> all;
       for (const std::size_t v : of_step) all.insert(waits_for[v].begin(), waits_for[v].end());

@@ -180,7 +180,8 @@ void StepWalk::go_on(int lane) {
     if (waits(ends.from_mesh, ends.from_segment, ends.send, micro_batch, next.step)) return;
   }
   const Turn turn{lane, next, ready_s};
-  if (!std::holds_alternative<GlobalSum>(now.body)) {
+  const bool acts = alpa::acts(now.when, this->micro_batch(next), program_.micro_batches);
+  if (!acts || !std::holds_alternative<GlobalSum>(now.body)) {
     ready_.push_back(turn);
     return;
   }

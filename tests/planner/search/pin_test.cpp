@@ -95,7 +95,8 @@ TEST(Pin, SaysOverlapAndTransfersInTheWordsOfTheOptions) {
                   "pin.toml:1:11: 'overlap': expected one of 'auto', 'none', "
                   "'transfers', 'all', got 'al'; did you mean 'all'?"},
         {"updates = \"before\"\n" + stage,
-         "pin.toml:1:11: 'updates': expected one of 'auto', 'after-norm', 'before-norm', got 'before'"},
+         "pin.toml:1:11: 'updates': expected one of 'auto', 'after-norm', 'before-norm', 'next-forward', got "
+         "'before'"},
         {"transfers = \"broadcst\"\n" + stage, "pin.toml:1:13: 'transfers': expected one of 'auto', "},
         {stage + "transfers = \"broadcst\"\n", "got 'broadcst'; did you mean 'broadcast'?"},
         {stage + "transfer = \"auto\"\n", "unknown key 'transfer' in 'stage[0]'; did you mean 'transfers'?"},
@@ -134,12 +135,23 @@ TEST(Pin, HasTheOverlapThatItSays) {
 
 TEST(Pin, UpdatesWhenItSays) {
   for (const Word<UpdateOrder>& word : update_order_words())
-    EXPECT_EQ(two_stages_with(fmt::format("updates = \"{}\"\n", word.name)).plan.updates, word.value);
+    EXPECT_EQ(two_stages_with(fmt::format("updates = \"{}\"\n", word.name)).plan.updates,
+              word.value == UpdateOrder::next_forward ? UpdateOrder::after_norm : word.value)
+        << "stages that share weights have none in the next forward";
   PlannerOptions options;
   options.updates = kFastestUpdates;
   EXPECT_EQ(two_stages_with("updates = \"auto\"\n").plan, two_stages_with("", "", "", options).plan);
   options.updates = "before-norm";
   EXPECT_EQ(two_stages_with("", "", "", options).plan.updates, UpdateOrder::before_norm);
+}
+
+TEST(Pin, AddsSumsOfGradientsUpInTheOrderThatItSays) {
+  const auto has_turns = [](const std::string& order) {
+    return std::ranges::any_of(two_stages_with(fmt::format("sync_order = \"{}\"\n", order)).plan.sync,
+                               [](const GradientSync& sync) { return sync.turn > 0; });
+  };
+  EXPECT_TRUE(has_turns("first-use"));
+  EXPECT_FALSE(has_turns("ready"));
 }
 
 TEST(Pin, AddsSumsOfGradientsUpInTheBucketsThatItSays) {
