@@ -212,11 +212,11 @@ int main(int argc, char** argv) {
           "--cluster", settings.cluster,
           "cluster file (TOML); alone: costs are estimated. With --profile: how many of its machines there "
           "are, what was measured of them left out; or other machines, to which its costs are extrapolated")
-      .option(
-          "--pin", settings.pin,
-          "pinned plan (TOML) in place of --method, --devices and --micro-batches, and of --schedule, "
-          "--overlap, --transfers, --updates and --sync where it says these: stages, meshes and what their "
-          "axes do; the search's own best is shown beside it")
+      .option("--pin", settings.pin,
+              "pinned plan (TOML) in place of --method, --devices and --micro-batches, and of --schedule, "
+              "--overlap, --transfers, --updates, --sync and --sync-order where it says these: stages, "
+              "meshes and "
+              "what their axes do; the search's own best is shown beside it")
       .option("--constraints", settings.constraints,
               "what the plan must be like (TOML): largest extent of tensor parallelism, ZeRO level, stages, "
               "layers "

@@ -173,7 +173,7 @@ void describe_search(PlannerOptions& o, OptionsVisitor& visit) {
   visit.field("schedule", o.schedule, "order of micro-batches on pipeline stages", schedule_choices());
   visit.field("overlap", o.overlap, "communication that goes on while a stage computes", overlap_choices());
   visit.field("transfers", o.transfers, "how tensors get from stage to stage", transfer_choices());
-  visit.field("updates", o.updates, "when stages update where gradients are clipped, or in f16",
+  visit.field("updates", o.updates, "when states are updated",
               update_choices());
   visit.field("sync", o.sync,
               "how the devices of a stage add up sums of gradients that all of them keep whole",

@@ -111,7 +111,7 @@ std::optional<Overlap> overlap(const PlannerOptions&);
 /// That of every plan; none: of each the fastest that fits.
 std::optional<UpdateOrder> update_order(const PlannerOptions&);
 
-/// Whether steps of plans of graphs whose updates do not wait for the norm may overlap each other.
+/// Whether steps may overlap each other (UpdateOrder::next_forward).
 bool may_defer_updates(const PlannerOptions&);
 
 /// Those of every plan; none: of each the fastest that fits.

@@ -59,7 +59,10 @@ LaneThreads::LaneThreads(const Program& program, const MeshProgram& mesh, const 
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-LaneThreads::~LaneThreads() = default;
+/// What is still under way, where a run ends early, is of memory that goes too.
+LaneThreads::~LaneThreads() {
+  if (!marks_->has_given_up()) cancel();
+}
 
 bool LaneThreads::computes(int lane) const {
   const LaneKind kind = mesh_.lanes[lane].kind;
@@ -196,7 +199,7 @@ void LaneThreads::communicate() {
       continue;
     }
     for (Communicator* channel : *context_.channels) channel->move_sends();
-    const double nap_s = naps.next_s(monotonic_s(), marks_->is_waited_for());
+    const double nap_s = naps.next_s(monotonic_s(), has_computed || marks_->is_waited_for());
     if (nap_s == 0) continue;
     marks_->nap(seen, nap_s);
     for (const LaneWalk& walk : walks_)

@@ -163,6 +163,8 @@ void PreparedProgram::run(StepContext context, std::vector<TimelineRow>* rows) {
     }
   }
   const bool leaves_rest = program_.defers_updates && !checked && !rows;
+  if (rows)  // of this step alone
+    for (Stream* stream : streams_) stream->synchronize();
   // Of lanes that go on in the next step before the update, of others after it.
   const auto record_ends = [&](bool goes_on) {
     const DeviceWaits::Call call(device_.waits(), "the queueing of the end of a step");

@@ -80,7 +80,7 @@ std::optional<StepMetrics> StepRunner::train(std::int64_t steps_done, std::int64
   m.samples_hash = training_.order().samples_hash(first_sample, options_.batch);
   m.step_s = last_step_s_ = watch.seconds();
   uncorrected_s_ = last_step_s_ - (result ? result->correction_s : 0);
-  begun_.push_back({std::move(m), targets});
+  begun_[steps_done % 2] = {std::move(m), targets};
   return known(result);
 }
 
@@ -89,8 +89,7 @@ std::optional<StepMetrics> StepRunner::finish() { return known(executor_.finish(
 /// What is known of a step once its loss is.
 std::optional<StepMetrics> StepRunner::known(const std::optional<StepResult>& result) {
   if (!result) return std::nullopt;
-  auto [m, targets] = std::move(begun_.front());
-  begun_.pop_front();
+  auto [m, targets] = std::move(begun_[result->step % 2]);
   m.loss = result->loss_sum / targets;
   m.gradient_norm = result->gradient_norm / scale_.factor;
   for (NamedNumber& metric : of_model_) metric.value = 0;
@@ -99,10 +98,12 @@ std::optional<StepMetrics> StepRunner::known(const std::optional<StepResult>& re
   m.of_model = of_model_;
   m.correction_s = result->correction_s;
   const bool is_finite = std::isfinite(m.gradient_norm);
-  if (!std::isfinite(m.loss) || (!is_finite && scale_.factor <= 1))
+  if (!std::isfinite(m.loss) || (!is_finite && scale_.factor <= 1)) {
+    executor_.finish();  // so that nothing is under way any more
     throw Error(ErrorKind::non_finite,
                 fmt::format("step {}: loss {}, gradient norm {}", m.step, m.loss, m.gradient_norm),
                 "a lower learning rate or a longer warm-up; checkpoints hold earlier steps alone");
+  }
   if (options_.precision == Precision::f16) m.loss_scale = scale_.factor;
   scale_ = next_loss_scale(scale_, is_finite, options_);
   m.skipped_steps = scale_.skipped_steps;

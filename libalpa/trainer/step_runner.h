@@ -1,6 +1,6 @@
 #pragma once
+#include <array>
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <vector>
 
@@ -60,7 +60,7 @@ class StepRunner {
     StepMetrics metrics;
     double targets = 0;
   };
-  std::deque<BegunStep> begun_;        ///< whose losses are not known yet
+  std::array<BegunStep, 2> begun_;     ///< [step % 2] whose losses are not known yet
   std::vector<NamedNumber> of_model_;  ///< of the last step
   double last_step_s_ = 0, uncorrected_s_ = 0;
   std::int64_t corrected_steps_ = 0;  ///< so far, of this run

@@ -76,6 +76,7 @@ class Run {
 
   int run() {
     if (is_emulated()) check_emulation();
+    if (training_.defers_updates) check_overlapping_steps(settings_);
     introduce();
     check_element_types(ranks_.device, graph_);
     const MemoryCheck memory = check_memory(training_, graph_, memory_, ranks_, settings_, *control_stream_);
@@ -231,7 +232,8 @@ class Run {
     return m;
   }
 
-  std::optional<StepMetrics> known(const std::function<std::optional<StepMetrics>()>& step) {
+  template <typename Step>
+  std::optional<StepMetrics> known(const Step& step) {
     std::optional<StepMetrics> m;
     try {
       m = step();
@@ -380,8 +382,7 @@ class Run {
   std::optional<TracedSteps> traced_;
   RecentSteps recent_;
   StepTotals since_line_;
-  std::int64_t step_ = 0, samples_ = 0;  ///< done; the next sample has this number
-  std::int64_t next_look_ = 0;
+  std::int64_t step_ = 0, samples_ = 0, next_look_ = 0;  ///< done; the next sample has this number; a step
   std::optional<RunCheckpoints> checkpoints_;
 };
 

@@ -47,4 +47,13 @@ void check_emulated(const TrainSettings& settings) {
                 "leave it out, or train on --device cpu or cuda");
 }
 
+void check_overlapping_steps(const TrainSettings& settings) {
+  if (settings.timeline_steps > 0)
+    throw Error(
+        ErrorKind::usage,
+        "--timeline-steps is given, but the plan has updates in the next forward: a step by itself, as "
+        "timelines have it, is none of these",
+        "leave it out, or keep the timeline of a plan with --updates after-norm");
+}
+
 }  // namespace alpa

@@ -39,4 +39,7 @@ void describe(TrainSettings&, OptionsVisitor&);
 /// Throws Error(usage) where they ask for what emulated devices have not.
 void check_emulated(const TrainSettings&);
 
+/// Likewise of steps that overlap each other (Program::defers_updates).
+void check_overlapping_steps(const TrainSettings&);
+
 }  // namespace alpa

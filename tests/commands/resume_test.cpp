@@ -86,6 +86,7 @@ TEST_F(Resume, IsBitForBitTheSameWhereverUpdatesAreMade) {
   const std::string model = ALPA_SOURCE_DIR "/tests/data/tiny_unclipped.toml";
   for (const std::string updates : {"after-norm", "next-forward"})
     make_plan(updates, "--devices 2 --method data-parallel --overlap all --updates " + updates, model);
+  EXPECT_THAT(run("alpa-plan explain next-forward.h5").output, HasSubstr("updates next-forward"));
   const std::string often = " --checkpoint-every 4 --keep 0 --evaluate-every 3";
   train("after-norm", 2, "after", "--steps 10" + often);
   train("next-forward", 2, "next", "--steps 10" + often);

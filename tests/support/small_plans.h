@@ -167,10 +167,10 @@ inline Lowered four_stages_of(const std::function<Graph(std::int64_t samples)>& 
   return lowered;
 }
 
-/// Three layers whose updates wait for no norm; two micro-batches, of a batch of 8.
+/// Three layers whose updates wait for no norm if they do not clip by it; two micro-batches, of a batch of 8.
 inline Lowered three_layers_in_next_forward(const std::string& stages, const Cluster& cluster,
-                                            Overlap overlap = Overlap::none) {
-  const auto graph = [](std::int64_t samples) {
+                                            Overlap overlap = Overlap::none, double clip = 0) {
+  const auto graph = [clip](std::int64_t samples) {
     GraphBuilder g(op_catalog());
     g.graph().samples = samples;
     g.begin_layer("0");
@@ -180,7 +180,7 @@ inline Lowered three_layers_in_next_forward(const std::string& stages, const Clu
       x = g.add("gelu", {linear(g, x, name + ".weight")});
     }
     g.graph().loss = g.add("reduce_sum", {g.add("mul", {x, x})});
-    return training_graph(g.finish(), op_catalog(), {.gradient_clip = 0});
+    return training_graph(g.finish(), op_catalog(), {.gradient_clip = clip});
   };
   PlannerOptions options;
   options.overlap = overlap_name(overlap);

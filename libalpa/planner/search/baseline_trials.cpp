@@ -39,13 +39,17 @@ bool BaselineTrials::try_all(PricedGraph& graph, int micro_batches, int devices)
       for (PinnedPlan& pinned : named.of(method)) {
         if (is_against(pinned, graph.graph) || is_known_short(pinned)) continue;
         place_stages(pinned.stages, cluster, meshes_of_stages(pinned));
-        all.push_back({costs_.is_measured() ? 0 : named.least_s(pinned, fastest), std::move(pinned)});
+        const bool is_bounded = !costs_.is_measured() && !may_defer_updates(options_);
+        all.push_back({is_bounded ? named.least_s(pinned, fastest) : 0, std::move(pinned)});
       }
   leave_slow(all);
   if (!price_meshes(graph, all, name)) return false;
-  for (auto& [least_s, pinned] : all)
-    least_s = least_pipeline_s(stage_floors(graph.planning, graph.book, pinned.stages), pinned.schedule,
-                               pinned.stages_per_mesh, pinned.micro_batches);
+  for (auto& [least_s, pinned] : all) {
+    const std::vector<StageFloor> floors = stage_floors(graph.planning, graph.book, pinned.stages);
+    least_s = may_defer_updates(options_)
+                  ? least_overlapping_s(floors)
+                  : least_pipeline_s(floors, pinned.schedule, pinned.stages_per_mesh, pinned.micro_batches);
+  }
   std::ranges::stable_sort(all, {}, &Bounded::least_s);
   leave_slow(all);
   clock_.begin(name, static_cast<int>(all.size()));

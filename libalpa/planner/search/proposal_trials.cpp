@@ -68,14 +68,15 @@ bool serves(const StageSolution& solution, const StageRequest& solved, StageRequ
   return wanted == solved;
 }
 
-/// On the step of every plan with these stages, of which one takes `step_s`: that of each is bounded by its
-/// solver, and of what a plan that is better leaves to its update, what is not left to its micro-batches.
-double least_step_s(const PricedGraph& priced, const Proposal& proposal, const std::string& schedule,
-                    bool in_turn, double step_s) {
+/// On the step of every plan with these stages, of which this is one: that of each is bounded by its solver,
+/// and of what a plan that is better leaves to its update, what is not left to its micro-batches.
+double least_step_s(const PricedGraph& priced, const Proposal& proposal, const Plan& plan, bool in_turn) {
+  const double step_s = plan.prediction.step_s;
   std::vector<StageFloor> floors = stage_floors(priced.planning, priced.book, proposal.requests);
+  if (plan.updates == UpdateOrder::next_forward) return std::min(step_s, least_overlapping_s(floors));
   // What a solver says of stages by themselves has messages that there are not within a mesh, or not in turn.
   if (proposal.stages_per_mesh > 1 || !in_turn)
-    return std::min(step_s, least_shared_s(floors, schedule, proposal.stages_per_mesh));
+    return std::min(step_s, least_shared_s(floors, plan.schedule, proposal.stages_per_mesh));
   const int micro_batches = proposal.requests.front().micro_batches;
   for (std::size_t s = 0; s < floors.size(); ++s) {
     StageFloor& floor = floors[s];
@@ -83,7 +84,7 @@ double least_step_s(const PricedGraph& priced, const Proposal& proposal, const s
     const double most_update = std::max(0.0, step_s - micro_batches * floor.micro_batch_s);
     floor.micro_batch_s = std::max(floor.micro_batch_s, (floor.step_s - most_update) / micro_batches);
   }
-  const PipelineForm form = form_of(schedule, micro_batches, static_cast<int>(floors.size()));
+  const PipelineForm form = form_of(plan.schedule, micro_batches, static_cast<int>(floors.size()));
   return std::min(step_s, least_pipeline_s(floors, form));
 }
 
@@ -182,7 +183,8 @@ void ProposalTrials::solve(const PricedGraph& priced, Attempt& attempt, std::siz
 /// Nothing: a value that stages of one mesh share, each of which was solved by itself, is then against a
 /// constraint.
 std::optional<Plan> ProposalTrials::plan_of(const PricedGraph& priced, const Proposal& proposal,
-                                            const std::string& method, const std::string& schedule) const {
+                                            const std::string& method, const std::string& schedule,
+                                            const Patience& patience) const {
   Plan plan = assemble(priced.planning, proposal.requests, proposal.solutions, schedule, costs_.cluster());
   plan.model_name = model_.name;
   plan.model_toml = model_.toml;
@@ -204,7 +206,7 @@ std::optional<Plan> ProposalTrials::plan_of(const PricedGraph& priced, const Pro
   const SumsForBuckets sums(plan, priced.planning.uses);
   set_buckets(plan, sums);
   predict_steady(plan, priced.graph, costs_);
-  take_what_pays(plan, priced, transfers, sums);
+  take_what_pays(plan, priced, transfers, sums, patience);
   return plan;
 }
 
@@ -216,7 +218,7 @@ void ProposalTrials::set_buckets(Plan& plan, const SumsForBuckets& sums) const {
 /// Of what the options leave open. The stages were solved without: what arrives early takes memory, as copies
 /// of states do, which may not be there. Buckets that are added up the soonest are there already.
 void ProposalTrials::take_what_pays(Plan& plan, const PricedGraph& priced, const StageTransfers& transfers,
-                                    const SumsForBuckets& sums) const {
+                                    const SumsForBuckets& sums, const Patience& patience) const {
   const auto fits = [&](const Plan& other) {
     return std::ranges::all_of(other.meshes.indices(), [&](MeshIndex m) {
       return other.prediction.meshes[m].memory.total <= costs_.on(other.meshes[m]).cluster().memory_bytes;
@@ -259,7 +261,9 @@ void ProposalTrials::take_what_pays(Plan& plan, const PricedGraph& priced, const
   };
   const std::optional<SumOrder> order = sum_order(options_);
   if (!order && plan.updates == UpdateOrder::next_forward) offer_sync(in_turns(plan.sync));
-  if (buckets(options_)) return;
+  // By so much buckets of other sizes are no faster than those that are added up the soonest.
+  constexpr double kNear = 1.1;
+  if (buckets(options_) || plan.prediction.step_s >= kNear * patience.stage_s) return;
   for (const Word<BucketSizes>& word : bucket_words()) {
     const std::vector<GradientSync> sync = sums.in_buckets(word.value);
     if (order != SumOrder::first_use) offer_sync(sync);
@@ -332,7 +336,7 @@ ProposalTrial ProposalTrials::try_out(const PricedGraph& priced, Proposal propos
       trial.failure = fmt::format("{} a step by its estimate, and no closer look", seconds_text(step_s));
       return trial;
     }
-    std::optional<Plan> plan = plan_of(priced, attempt.proposal, method, schedule);
+    std::optional<Plan> plan = plan_of(priced, attempt.proposal, method, schedule, patience);
     if (!plan) {
       trial.failure = "what stages of one mesh share is against a constraint";
       return trial;
@@ -351,9 +355,8 @@ ProposalTrial ProposalTrials::try_out(const PricedGraph& priced, Proposal propos
     if (most_over == 0) {
       trial.proposal = std::move(attempt.proposal);
       trial.proposal.estimate_s = pipeline_seconds(trial.proposal);
-      const bool in_turn = overlap(options_) == Overlap::none && plan->updates != UpdateOrder::next_forward;
       plan->prediction.lower_bound_s =
-          least_step_s(priced, trial.proposal, schedule, in_turn, plan->prediction.step_s);
+          least_step_s(priced, trial.proposal, *plan, overlap(options_) == Overlap::none);
       plan->prediction.bound_covers = fmt::format("{}{}, split in any way that the method allows", kOwnStages,
                                                   requests.size() > 1 ? " under schedule " + schedule : "");
       trial.plan = std::move(plan);

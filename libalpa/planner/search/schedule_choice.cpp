@@ -62,4 +62,8 @@ double least_shared_s(const std::vector<StageFloor>& stages, const std::string& 
   return std::ranges::max(end_s);
 }
 
+double least_overlapping_s(const std::vector<StageFloor>& stages) {
+  return std::ranges::max(stages, {}, &StageFloor::step_s).step_s;
+}
+
 }  // namespace alpa

@@ -30,4 +30,7 @@ double least_pipeline_s(const std::vector<StageFloor>&, const std::string& asked
 /// the work of all of its stages.
 double least_shared_s(const std::vector<StageFloor>&, const std::string& schedule, int stages_per_mesh);
 
+/// Likewise where steps overlap each other: a stage may begin with one while others end the one before.
+double least_overlapping_s(const std::vector<StageFloor>&);
+
 }  // namespace alpa

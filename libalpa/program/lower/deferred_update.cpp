@@ -50,8 +50,8 @@ void MeshLowering::update(NodeIndex first) {
   for (const NodeIndex n : nodes.mapped()) emit_node(n);
 }
 
-/// What the forward is about to sum anew comes first: losses, and what it counts for running averages; then
-/// what waits for the norm.
+/// What the forward is about to sum anew comes first, the losses; then what waits for the norm. (Running
+/// averages are of sums that the backward makes.)
 void MeshLowering::begin_deferred_update(const std::vector<NodeIndex>& forward) {
   find_updates();
   values_.turn_to_step_before();
@@ -71,17 +71,6 @@ void MeshLowering::begin_deferred_update(const std::vector<NodeIndex>& forward) 
     values_.provide(each.sum, layout, buffer);
   }
   add_up_losses();
-  const auto is_made_in_forward = [&](ValueIndex value) {
-    const NodeIndex maker = value_of(graph_, value).producer;
-    return maker >= 0 && node_of(graph_, maker).phase == Phase::forward;
-  };
-  std::vector<NodeIndex> at_once;
-  for (const auto& [first, nodes] : updates_)
-    if (std::ranges::any_of(nodes, [&](NodeIndex n) {
-          return std::ranges::any_of(node_of(graph_, n).operands, is_made_in_forward);
-        }))
-      at_once.push_back(first);
-  for (const NodeIndex first : at_once) update(first);
   if (updates_wait_) {
     for (const NodeIndex n : graph_.nodes.indices())
       if (n < uses_.norm && node_of(graph_, n).phase == Phase::update && here(n)) emit_node(n);

@@ -11,7 +11,8 @@
 namespace alpa {
 namespace {
 
-/// Goes through the schedule of a mesh, twice where steps may overlap each other, with vector clocks (as race
+/// Goes through the schedule of a mesh, three times where steps may overlap each other (what is for the step
+/// before first acts in the second), with vector clocks (as race
 /// detectors do: FastTrack, PLDI'09): what is known to be done on each lane before an instruction starts.
 /// Looks at the contents of every slot too.
 class Races {
@@ -31,7 +32,7 @@ class Races {
         for (const Dependence& wait : of)
           if (wait.occasion != Occasion::left)
             marks_[wait.segment][wait.instruction].resize(
-                mesh_.segments[wait.segment].kind == SegmentKind::update ? 1 : micro_batches);
+                2 * (mesh_.segments[wait.segment].kind == SegmentKind::update ? 1 : micro_batches));
     for (const Buffer& buffer : mesh_.buffers)
       places_.push_back(std::vector<Place>(
           static_cast<std::size_t>(buffer.residence == Residence::segment ? 1 : buffer.slots)));
@@ -45,7 +46,7 @@ class Races {
   }
 
   void run() {
-    for (steps_before_ = 0; steps_before_ < (program_.defers_updates ? 2 : 1); ++steps_before_)
+    for (steps_before_ = 0; steps_before_ < (program_.defers_updates ? 3 : 1); ++steps_before_)
       for (std::size_t r = 0; r < mesh_.schedule.size(); ++r) {
         const SegmentRun& run = mesh_.schedule[r];
         const std::vector<Instruction>& instructions = mesh_.segment_of(run).instructions;
@@ -54,6 +55,11 @@ class Races {
   }
 
  private:
+  /// Those of a step are kept until the next has ended.
+  static std::size_t mark_of(int micro_batch, int step) {
+    return 2 * static_cast<std::size_t>(std::max(micro_batch, 0)) + static_cast<std::size_t>(step % 2);
+  }
+
   using Clock = std::vector<int>;  ///< [lane] instructions of it that are known to be done
 
   /// What an instruction did to a place, by its lane and its number there.
@@ -83,15 +89,15 @@ class Races {
     const Send* send = std::get_if<Send>(&instruction.body);
     for (const Dependence& wait : waits_[run.segment][i]) {
       int meant = runs_.micro_batch_of(wait, static_cast<int>(r));
-      if (meant < 0 && (steps_before_ == 0 || wait.occasion == Occasion::left)) continue;
-      if (meant < 0)
-        meant = runs_.micro_batch_of_step_before(wait, static_cast<int>(r));  // in the step before
+      const bool is_before = meant < 0;  // in the step before
+      if (is_before && (steps_before_ == 0 || wait.occasion == Occasion::left)) continue;
+      if (is_before) meant = runs_.micro_batch_of_step_before(wait, static_cast<int>(r));
       if (wait.occasion == Occasion::left) {
         int& left = left_[send->transfer];
         left = std::max(left, meant);
         continue;
       }
-      const Clock& done = marks_[wait.segment][wait.instruction][meant];
+      const Clock& done = marks_[wait.segment][wait.instruction][mark_of(meant, steps_before_ - is_before)];
       if (done.empty())
         wrong(r, i,
               fmt::format("comes before instruction {} of the {} of micro-batch {}, for which it waits{}",
@@ -115,7 +121,7 @@ class Races {
     }
     clock[lane] = ++position_[lane];
     auto& mark = marks_[run.segment][i];
-    if (!mark.empty()) mark[std::max(run.micro_batch, 0)] = clock;
+    if (!mark.empty()) mark[mark_of(run.micro_batch, steps_before_)] = clock;
   }
 
   /// Of views, by where they lie, as of all else that touches what they are parts of.
@@ -210,7 +216,7 @@ class Races {
   const Dependences& waits_;
   RunTable runs_;
   std::size_t lanes_;
-  std::vector<std::vector<std::vector<Clock>>> marks_;  ///< [segment][instruction][micro-batch]
+  std::vector<std::vector<std::vector<Clock>>> marks_;  ///< [segment][instruction][mark_of]
   Indexed<BufferIndex, std::vector<Place>> places_;     ///< [buffer][slot]
   std::map<BufferIndex, std::vector<BufferIndex>> overlaps_;
   std::vector<Clock> clocks_;  ///< [lane]

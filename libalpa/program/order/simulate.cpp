@@ -242,8 +242,10 @@ Timeline simulate(const Program& program, const CostModel& costs, Overlap overla
     mesh.transfer_s -= earlier.transfer_s;
     all.hidden[m].collective_s -= before.hidden[m].collective_s;
     all.hidden[m].transfer_s -= before.hidden[m].transfer_s;
-    mesh.idle_s = all.step_s - (mesh.compute_s + mesh.collective_s + mesh.transfer_s);
+    all.step_s = std::max(all.step_s, mesh.compute_s + mesh.collective_s + mesh.transfer_s);
   }
+  for (MeshTime& mesh : all.meshes)
+    mesh.idle_s = all.step_s - (mesh.compute_s + mesh.collective_s + mesh.transfer_s);
   if (all.rows.empty()) return all;
   const double begin_s = std::ranges::min(all.rows, {}, &TimelineRow::start_s).start_s;
   for (TimelineRow& row : all.rows) row.start_s -= begin_s;

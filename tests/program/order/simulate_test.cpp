@@ -93,18 +93,19 @@ TEST(Simulator, OfStepsThatOverlapEachOtherAgreesToo) {
   for (const auto& [devices, stages] :
        {std::pair(2, "[[stage]]\nlayers = 3\n" + data),
         std::pair(3, "[[stage]]\nlayers = 2\nmesh = [1]\naxes = []\n[[stage]]\nlayers = 1\n" + data)})
-    for (const double bandwidth : {1e5, 1e6, 1e8, 1e10}) {
+    for (const auto& [bandwidth, clip] :
+         {std::pair(1e5, 0.0), {1e6, 0.0}, {1e8, 0.0}, {1e10, 0.0}, {1e6, 1.0}, {1e10, 1.0}}) {
       Cluster cluster = small_cluster(devices);
       cluster.within_node.bytes_per_s = bandwidth;
       const CostModel costs(cluster);
-      const Lowered lowered = three_layers_in_next_forward(stages, cluster);
+      const Lowered lowered = three_layers_in_next_forward(stages, cluster, Overlap::none, clip);
       ASSERT_TRUE(lowered.program.defers_updates);
       for (const auto& [name, overlap, described] : overlap_words()) {
         const double step = simulate(lowered.program, costs, overlap).step_s;
         const UnrolledStep three(lowered.program, overlap, 3), four(lowered.program, overlap, 4);
         const double end = LongestPath(four, lowered.program, costs).step_seconds();
         EXPECT_NEAR(step, end - LongestPath(three, lowered.program, costs).step_seconds(), 1e-12 * end)
-            << stages << " " << name << " " << bandwidth;
+            << stages << " " << name << " " << bandwidth << " " << clip;
       }
     }
 }
