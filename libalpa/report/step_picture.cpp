@@ -74,6 +74,8 @@ StepPicture step_picture(const Plan& plan, const Graph& graph, const CostModel& 
   const Timeline timeline = simulate(program, costs, true);
   StepPicture picture{drawn.micro_batches, timeline.step_s, {}};
   const Indexed<MeshIndex, std::vector<StageIndex>> stages = stages_of_meshes(plan);
+  for (const TimelineRow& row : timeline.rows)  // what goes on beside the next step ends later
+    picture.step_s = std::max(picture.step_s, row.start_s + row.duration_s);
   for (const MeshIndex m : program.meshes.indices()) {
     const MeshProgram& mesh = program.meshes[m];
     const std::vector<RunBar> bars = bars_of(m, mesh, timeline.rows);

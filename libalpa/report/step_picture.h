@@ -31,7 +31,7 @@ struct StepPicture {
   };
   int micro_batches =
       0;              ///< that are drawn: with fewer than the plan's, some of the steady state is left out
-  double step_s = 0;  ///< of these
+  double step_s = 0;  ///< of these, until the last of their bars ends
   Indexed<MeshIndex, OfMesh> meshes;
 };
 

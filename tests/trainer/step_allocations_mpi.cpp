@@ -114,6 +114,11 @@ TEST_P(Step, TakesNothingFromTheHeap) {
     if (overlap == Overlap::none || c.devices > 1) expect_none(c, overlap);
 }
 
+TinyCase in_next_forward(TinyCase c) {
+  c.updates = UpdateOrder::next_forward;
+  return c;
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Plans, Step,
     testing::Values(TinyCase{"gpt", "serial", 1, 4}, TinyCase{"llama", "serial", 1, 2},
@@ -123,6 +128,8 @@ INSTANTIATE_TEST_SUITE_P(
                     TinyCase{"gpt", "data-parallel", 2, 1}, TinyCase{"gpt", "zero-3", 2, 2},
                     TinyCase{"llama", "tensor", 2, 1}, TinyCase{"gpt", "sequence", 2, 1},
                     TinyCase{"gpt", "inter-only", 2, 4}, TinyCase{"gpt", "mixed", 4, 4},
+                    in_next_forward({"unclipped", "zero-1", 2, 1}),
+                    in_next_forward({"llama", "inter-only", 2, 4}),
                     TinyCase{"gpt", "mixed", 4, 4, "gpipe", Rematerialize::never, Precision::bf16}),
     [](const auto& plan) {
       return plan.param.name() + (plan.param.precision == Precision::bf16 ? "_bf16" : "");
