@@ -1,8 +1,8 @@
 // What ways to bring gradients together take, beside formulas of bytes, link rate and arithmetic that know
 // nothing of the planner.
 //
-//   bench_synchronisation [--check] [--row overlap|hybrid|crossover|buckets|priority] [--rounds N] [--steps
-//   N]
+//   bench_synchronisation [--check] [--row overlap|hybrid|crossover|buckets|priority|zero] [--rounds N]
+//   [--steps N]
 //
 // A perceptron of equal layers, data-parallel over four emulated hosts of one rank at 1 Gbit/s; computations
 // are emulated. Medians of rounds in turn. Targets stand in synchronisation_targets.toml; with --check the
@@ -70,6 +70,14 @@ struct Formula {
     for (const double done : done_s) now_s = std::max(now_s, done) + forward;
     return now_s;
   }
+  /// ZeRO-1 (Rajbhandari et al., SC'20): each half of a sum, its scatter beside the backward, and its gather,
+  /// of what is updated when the norm is there, beside the next forward.
+  double split_beside_s() const {
+    const double forward = forward_s() / kLayers, backward = backward_s() / kLayers,
+                 half = sums_s(weights() + others()) / kLayers / 2;
+    return backward + (kLayers - 1) * std::max(backward, half) + half +  //
+           half + (kLayers - 1) * std::max(forward, half) + forward;
+  }
   double hybrid_s() const {
     return forward_s() + backward_s() + more_products_s() + factors_s() + sums_s(others());
   }
@@ -77,9 +85,10 @@ struct Formula {
 
 class Measuring {
  public:
-  Measuring(int samples, double tflops, double latency_us, int rounds, int steps)
+  Measuring(int samples, double tflops, double latency_us, int rounds, int steps, int clip = 0)
       : rounds_(rounds), steps_(steps) {
-    model_ = runs_.written("model.toml", fmt::format(R"(
+    model_ =
+        runs_.written("model.toml", fmt::format(R"(
 base = "{}/configs/models/image-mlp.toml"
 name = "perceptron"
 [dimensions]
@@ -87,9 +96,9 @@ model = {}
 layers = {}
 [training]
 batch = {}
-gradient_clip = 0
+gradient_clip = {}
 )",
-                                                     ALPA_SOURCE_DIR, kWidth, kLayers, kHosts * samples));
+                                                ALPA_SOURCE_DIR, kWidth, kLayers, kHosts * samples, clip));
     cluster_ = runs_.written("cluster.toml", emulated_cluster(kHosts, kMbit, tflops, latency_us, 1e5));
   }
 
@@ -224,15 +233,29 @@ void priority_row(const Options& o, HeldTargets& tally) {
              gain >= o.of_formula * expected);
 }
 
+/// Sharded updates, clipped.
+void zero_row(const Options& o, HeldTargets& tally) {
+  constexpr int samples = 512;
+  Formula formula{samples, 1};
+  formula.flops_per_s =
+      (formula.forward_s() + formula.backward_s()) / Formula::sums_s(Formula::weights() + Formula::others());
+  fmt::print("ZeRO-1 with clipping, sums take as long as forward and backward: {:.1f} GFLOP/s a device\n",
+             formula.flops_per_s / 1e9);
+  const std::string zero = "--method zero-1";
+  const std::vector<double> s =
+      Measuring(samples, formula.flops_per_s / 1e12, 50, o.rounds, o.steps, 1)
+          .run({zero, zero + " --overlap all", zero + " --overlap all --updates next-forward"});
+  const double expected = formula.in_turn_s() / formula.split_beside_s(), gain = s[0] / s[2];
+  tally.hold(fmt::format("gain, at least {} of the formula's {:.2f}", o.of_formula, expected), gain,
+             gain >= o.of_formula * expected);
+}
+
 struct Row {
   std::string_view name;
   void (*run)(const Options&, HeldTargets&);
 };
-constexpr Row kRows[] = {{"overlap", overlap_row},
-                         {"hybrid", hybrid_row},
-                         {"crossover", crossover_row},
-                         {"buckets", buckets_row},
-                         {"priority", priority_row}};
+constexpr Row kRows[] = {{"overlap", overlap_row}, {"hybrid", hybrid_row},     {"crossover", crossover_row},
+                         {"buckets", buckets_row}, {"priority", priority_row}, {"zero", zero_row}};
 
 int run(const std::vector<std::string>& words) {
   bool check = false;
@@ -246,7 +269,7 @@ int run(const std::vector<std::string>& words) {
   }
   if (!row.empty() && std::ranges::find(kRows, row, &Row::name) == std::end(kRows))
     throw Error(ErrorKind::usage, "no row is called " + row,
-                "overlap, hybrid, crossover, buckets or priority");
+                "overlap, hybrid, crossover, buckets, priority or zero");
   if (const int status = status_of_hosts(); status != 0) return status;
   TomlDocument document = read_toml(ALPA_SOURCE_DIR "/tests/commands/synchronisation_targets.toml");
   options.of_formula = document.root().number("of_formula");

@@ -61,14 +61,9 @@ void MeshLowering::begin_deferred_update(const std::vector<NodeIndex>& forward) 
       if (here(n) && (node_of(graph_, n).op->sums_micro_batches || uses_.summed_over_step[result]))
         values_.resting_buffer(result, value_of(graph_, result).type.dtype);
   for (const ReducedGradient& each : converted_gradients(placement_, mesh_, values_.conversions())) {
-    const ShardingSpec layout = placement_.layout_in_update(each.sum, mesh_);
-    BufferIndex buffer = values_.fetch_resting(each.sum);
-    if (!is_sum_alone(each.steps)) {  // it is made while the next step has begun
-      const Value& sum = value_of(graph_, each.sum);
-      buffer = split_sums_[each.sum] = values_.new_buffer(
-          sum.name, each.sum, layout, tile_type(sum.type, layout, shape()), Residence::step);
-    }
-    values_.provide(each.sum, layout, buffer);
+    const BufferIndex buffer =
+        is_sum_alone(each.steps) ? values_.fetch_resting(each.sum) : split_sum(each.sum);
+    values_.provide(each.sum, placement_.layout_in_update(each.sum, mesh_), buffer);
   }
   add_up_losses();
   if (updates_wait_) {

@@ -148,13 +148,21 @@ Program lower(const Graph& graph, const Plan& plan, Purpose purpose, DeviceKind 
   const std::vector<std::vector<StageRun>> orders = orders_of(plan, plan.micro_batches, purpose);
   const std::vector<std::int64_t> slots = slots_of_messages(graph, program.transfers, purpose, orders);
   for (const MeshIndex m : plan.meshes.indices()) {
-    MeshProgram& mesh = program.meshes[program.meshes.push_back(
-        MeshLowering(placement, m, purpose, device, orders[m], program.transfers, slots).run())];
-    set_schedule(mesh, orders[m]);
-    set_slots(mesh, plan.overlap);
-    // Where lanes take turns, none runs ahead of another, and needs memory of its own for that.
-    lay_out(mesh, graph,
-            plan.overlap == Overlap::none ? 0 : cluster_under(plan.cluster, mesh.mesh).memory_bytes);
+    const std::int64_t limit = cluster_under(plan.cluster, plan.meshes[m]).memory_bytes;
+    const auto lowered = [&](bool splits_early) {
+      MeshProgram mesh =
+          MeshLowering(placement, m, purpose, device, orders[m], program.transfers, slots, splits_early)
+              .run();
+      set_schedule(mesh, orders[m]);
+      set_slots(mesh, plan.overlap);
+      // Where lanes take turns, none runs ahead of another, and needs memory of its own for that.
+      lay_out(mesh, graph, plan.overlap == Overlap::none ? 0 : limit);
+      return mesh;
+    };
+    const bool may_be_early = purpose == Purpose::train && !is_in_turn(LaneKind::collective, plan.overlap);
+    MeshProgram mesh = lowered(may_be_early);
+    if (may_be_early && mesh.memory.total > limit) mesh = lowered(false);
+    program.meshes.push_back(std::move(mesh));
   }
   return program;
 }

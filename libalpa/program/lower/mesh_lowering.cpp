@@ -15,7 +15,7 @@ bool is_input(const Graph& graph, ValueIndex value) {
 
 MeshLowering::MeshLowering(const Placement& placement, MeshIndex mesh, Purpose purpose, DeviceKind device,
                            const std::vector<StageRun>& order, const std::vector<StageTransfer>& transfers,
-                           const std::vector<std::int64_t>& message_slots)
+                           const std::vector<std::int64_t>& message_slots, bool splits_early)
     : placement_(placement),
       uses_(placement.uses()),
       graph_(placement.graph()),
@@ -31,6 +31,7 @@ MeshLowering::MeshLowering(const Placement& placement, MeshIndex mesh, Purpose p
       updates_wait_(updates_wait(uses_, plan_.updates)),
       corrects_updates_(purpose == Purpose::train && corrects_updates(uses_, plan_.updates)),
       defers_updates_(purpose == Purpose::train && defers_updates(uses_, plan_)),
+      splits_early_(splits_early || defers_updates_),
       values_(placement, mesh, transfers) {}
 
 MeshProgram MeshLowering::run() {

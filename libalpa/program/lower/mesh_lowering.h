@@ -11,10 +11,11 @@ namespace alpa {
 /// Turns the nodes of a mesh's stages into the instructions of its segments.
 class MeshLowering {
  public:
-  /// Keeps references during run().
+  /// Keeps references during run(). `splits_early`: sums of gradients that end up split have memory of their
+  /// own for that, so that it goes on beside the backward; else when that has ended.
   MeshLowering(const Placement&, MeshIndex mesh, Purpose, DeviceKind device,
                const std::vector<StageRun>& order, const std::vector<StageTransfer>&,
-               const std::vector<std::int64_t>& message_slots);
+               const std::vector<std::int64_t>& message_slots, bool splits_early);
 
   /// Buffers and segments; schedule, slots and offsets are left to the caller.
   MeshProgram run();
@@ -43,6 +44,7 @@ class MeshLowering {
   void end_step();
   void copy_states();
   void correct_update();
+  BufferIndex split_sum(ValueIndex sum);
   void sum_gradients();
   void receive_values_made_in(Phase);
   void send_to_other_meshes(ValueIndex value);
@@ -81,7 +83,8 @@ class MeshLowering {
   std::map<StateIndex, NodeIndex> update_of_;            ///< by the same
   std::map<int, BufferIndex> sent_pieces_;               ///< by transfer
   std::map<StateIndex, BufferIndex> copies_;             ///< of states that are updated before the norm
-  std::map<ValueIndex, BufferIndex> split_sums_;         ///< of gradients, as deferred updates take them
+  bool splits_early_;
+  std::map<ValueIndex, BufferIndex> split_sums_;  ///< of gradients, as updates take them
   MeshValues values_;
   std::set<NodeIndex> skipped_;  ///< accumulate nodes fused into their producers
 };

@@ -105,11 +105,23 @@ void MeshLowering::correct_update() {
   send_state_copies();
 }
 
-/// Over devices, where it takes no memory or goes on beside the next step, in the order in which the backward
+/// Where it lies in the layout of the update, from the backward on.
+BufferIndex MeshLowering::split_sum(ValueIndex sum) {
+  const auto [known, is_new] = split_sums_.try_emplace(sum);
+  if (is_new) {
+    const Value& value = value_of(graph_, sum);
+    const ShardingSpec layout = placement_.layout_in_update(sum, mesh_);
+    known->second =
+        values_.new_buffer(value.name, sum, layout, tile_type(value.type, layout, shape()), Residence::step);
+  }
+  return known->second;
+}
+
+/// Over devices, where it takes no memory or has it from the backward on, in the order in which the backward
 /// is done with them, so that none waits for another that comes later, or in the plan's turns.
 void MeshLowering::sum_gradients() {
   std::vector<ReducedGradient> sums = converted_gradients(placement_, mesh_, values_.conversions());
-  if (!defers_updates_) std::erase_if(sums, [](const auto& each) { return !is_sum_alone(each.steps); });
+  if (!splits_early_) std::erase_if(sums, [](const auto& each) { return !is_sum_alone(each.steps); });
   std::ranges::stable_sort(sums, {},
                            [&](const ReducedGradient& each) { return plan_.sync_of(each.sum).turn; });
   std::map<int, std::vector<ValueIndex>> buckets;
@@ -117,8 +129,8 @@ void MeshLowering::sum_gradients() {
     if (const int bucket = plan_.bucket_of(each.sum); bucket >= 0) buckets[bucket].push_back(each.sum);
   for (const ReducedGradient& each : sums) {
     const int bucket = plan_.bucket_of(each.sum);
-    if (const auto split = split_sums_.find(each.sum); split != split_sums_.end())
-      values_.bring_beside_next_step(each.sum, split->second);
+    if (!is_sum_alone(each.steps))
+      values_.bring_early(each.sum, split_sum(each.sum));
     else if (bucket < 0)
       values_.fetch_for_segment(each.sum);
     else if (buckets.at(bucket).back() == each.sum)

@@ -122,7 +122,7 @@ BufferIndex MeshValues::remote_block_buffer(BufferIndex own, int hops, int axis)
 BufferIndex MeshValues::scratch(const std::string& name, std::int64_t bytes) {
   if (bytes == 0) return {};
   TensorType tile{DType::i32, {(bytes + 3) / 4}};
-  if (!goes_on_) return new_buffer(name, {}, {}, std::move(tile), Residence::segment);
+  if (!is_early_) return new_buffer(name, {}, {}, std::move(tile), Residence::segment);
   const auto [known, is_new] = scratch_of_.try_emplace(name);
   if (is_new) known->second = new_buffer(name, {}, {}, tile, Residence::step);
   Buffer& shared = program_.buffers[known->second];
@@ -219,12 +219,12 @@ void MeshValues::sum_together(const std::vector<ValueIndex>& sums) {
   for (const ValueIndex sum : sums) known_.available[{sum, segment_layout(sum)}] = fetch_resting(sum);
 }
 
-void MeshValues::bring_beside_next_step(ValueIndex sum, BufferIndex destination) {
-  goes_on_ = true;
+void MeshValues::bring_early(ValueIndex sum, BufferIndex destination) {
+  is_early_ = true;
   const ShardingSpec layout = segment_layout(sum);
   known_.available[{sum, layout}] =
       converted(sum, fetch_resting(sum), resting_layout(sum), layout, destination, sums_in_place(sum));
-  goes_on_ = false;
+  is_early_ = false;
 }
 
 ShardingSpec MeshValues::segment_layout(ValueIndex value) const {
@@ -324,7 +324,7 @@ BufferIndex MeshValues::converted(ValueIndex value, BufferIndex from, const Shar
     const BufferIndex next = last && destination >= 0
                                  ? destination
                                  : new_buffer(value_of(graph_, value).name, value, step.after, after,
-                                              goes_on_ ? Residence::step : Residence::segment);
+                                              is_early_ ? Residence::step : Residence::segment);
     emit(Convert{step, current, next, scratch("packed", packed_bytes(step, before)),
                  scratch("unpacked", unpacked_bytes(step, after))});
     current = next;

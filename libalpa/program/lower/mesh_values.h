@@ -83,9 +83,9 @@ class MeshValues {
   /// become views of one.
   void sum_together(const std::vector<ValueIndex>& sums);
 
-  /// A sum of gradients in the layout of the update, made there while the next step may have begun: nothing
-  /// that it takes for that ends with the segment.
-  void bring_beside_next_step(ValueIndex sum, BufferIndex destination);
+  /// A sum of gradients in the layout of the update, made there while the backward still goes on, or the next
+  /// step has begun: nothing that it takes for that is of the segment alone.
+  void bring_early(ValueIndex sum, BufferIndex destination);
 
   /// The value in the layout in which it leaves the mesh.
   BufferIndex fetch_leaving(ValueIndex value, const ShardingSpec& layout);
@@ -115,8 +115,8 @@ class MeshValues {
   Conversions conversions_;
   MeshProgram program_;
   When when_ = When::every_micro_batch;
-  bool goes_on_ = false;                           ///< what is emitted, beside the next step
-  std::map<std::string, BufferIndex> scratch_of_;  ///< by name, of what does; its lane has it in turn
+  bool is_early_ = false;                          ///< what is emitted (bring_early)
+  std::map<std::string, BufferIndex> scratch_of_;  ///< of that by name, for one after another
   std::set<ValueIndex> kept_values_, kept_for_weights_;
   std::map<ValueIndex, BufferIndex> starts_of_weights_;  ///< where they do not rest
   std::map<ValueIndex, BufferIndex> kept_;               ///< those that outlive segments
