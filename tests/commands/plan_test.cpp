@@ -87,6 +87,17 @@ TEST_F(PlanCommands, RecordTheOptionsInEffectInThePlan) {
                          "time_limit = 240.0, "));
 }
 
+TEST_F(PlanCommands, WarnOfUpdatesThatCannotComeInTheNextForward) {
+  const std::string plan =
+      "alpa-plan " + tiny_gpt_ +
+      " --cluster " ALPA_SOURCE_DIR
+      "/configs/clusters/local-2.toml --updates next-forward --force --out plan.h5 --method ";
+  EXPECT_THAT(output_of(plan + "inter-only"),
+              AllOf(HasSubstr("stages share weights"), Not(HasSubstr("updates next-forward"))));
+  EXPECT_THAT(output_of(plan + "data-parallel"),
+              AllOf(Not(HasSubstr("stages share weights")), HasSubstr(", updates next-forward, ")));
+}
+
 TEST_F(PlanCommands, WarnOfAPlanThatGpusHaveNoKernelsFor) {
   const std::string lstm = ALPA_SOURCE_DIR "/tests/data/tiny_lstm.toml", warning = "no kernels for GPUs yet";
   const auto planned = [&](const std::string& model, const std::string& cluster) {
