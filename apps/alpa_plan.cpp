@@ -111,6 +111,7 @@ int plan_model(const Settings& settings, const StopRequest& stop, SelectionCache
   options.cache = &cache;
   if (!settings.pin.empty()) options.pin = read_pin(settings.pin);
   if (!settings.constraints.empty()) options.constraints = read_constraints(settings.constraints);
+  options = with_preset(std::move(options));
   Plan plan = plan_with_padding(model, costs.costs, options, app.log());
   costs.state_origin(plan);
   const Graph graph = training_step_graph(model, plan.micro_batch_samples);

@@ -193,7 +193,7 @@ int sweep_devices(const std::filesystem::path& model, const SweepOptions& option
   const std::vector<PlanningCosts> machines = read_machines(options, profile, counts.back(), log);
   for (std::size_t c = 0; c < machines.size(); ++c)
     scaling.clusters.push_back({machines[c].costs.cluster(), options.prices.empty() ? 0 : options.prices[c]});
-  PlannerOptions planner = options.planner;
+  PlannerOptions planner = with_preset(options.planner);
   planner.stop = &stop;
   for (std::size_t c = 0; c < machines.size(); ++c)
     for (const int devices : counts) {

@@ -1,5 +1,10 @@
 #include "libalpa/planner/planner_options.h"
 
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "libalpa/base/error.h"
 #include "libalpa/base/infinity.h"
 #include "libalpa/base/limits.h"
 #include "libalpa/base/options.h"
@@ -28,6 +33,30 @@ std::optional<TransferStrategy> transfer_strategy(const std::string& word) {
   if (word == kFastestTransfers) return std::nullopt;
   return find_transfer_strategy(word);
 }
+
+/// "": left as it is.
+struct Preset {
+  const char *name, *described, *method;
+  const char *sync = "", *sync_order = "", *updates = "";
+};
+
+// Each overlaps all that can be.
+constexpr Preset kPresets[] = {
+    {"ddp", "PyTorch's DistributedDataParallel: data parallelism, sums in its buckets beside the backward",
+     "data-parallel", "ddp", "ready"},
+    {"horovod", "likewise, in Horovod's buckets", "data-parallel", "horovod", "ready"},
+    {"bytescheduler",
+     "data parallelism without a barrier between steps, what is used first is added up first (SOSP'19; its "
+     "order "
+     "alone, without preemption and credits)",
+     "data-parallel", "each", "first-use", "next-forward"},
+    {"poseidon",
+     "data parallelism, gradients added up beside the backward or made of gathered factors (ATC'17)",
+     "poseidon", "each", "ready"},
+    {"zero-1", "data parallelism, optimizer states and updates sharded (SC'20), sums beside the backward",
+     "zero-1"},
+    {"zero-2", "likewise, gradients too", "zero-2"},
+};
 
 }  // namespace
 
@@ -170,11 +199,15 @@ void describe_search(PlannerOptions& o, OptionsVisitor& visit) {
       "method", o.method,
       "how to look for a plan; beside any but auto and search, the search's own best is shown for comparison",
       method_words());
+  visit.field(
+      "preset", o.preset,
+      "how another system brings gradients together: its --method, --overlap, --sync, --sync-order and "
+      "--updates, which are not given beside it",
+      preset_choices());
   visit.field("schedule", o.schedule, "order of micro-batches on pipeline stages", schedule_choices());
   visit.field("overlap", o.overlap, "communication that goes on while a stage computes", overlap_choices());
   visit.field("transfers", o.transfers, "how tensors get from stage to stage", transfer_choices());
-  visit.field("updates", o.updates, "when states are updated",
-              update_choices());
+  visit.field("updates", o.updates, "when states are updated", update_choices());
   visit.field("sync", o.sync,
               "how the devices of a stage add up sums of gradients that all of them keep whole",
               sync_choices());
@@ -206,6 +239,36 @@ void describe_search(PlannerOptions& o, OptionsVisitor& visit) {
               between(0, kMostThreads));
   visit.field("no_constraint_prices", o.no_constraint_prices,
               "do not search again without each of --constraints to say what it costs");
+}
+
+std::vector<Word<std::string>> preset_choices() {
+  std::vector<Word<std::string>> words{{"none", "", "each option as it is given"}};
+  for (const Preset& preset : kPresets) words.push_back({preset.name, preset.name, preset.described});
+  return words;
+}
+
+PlannerOptions with_preset(PlannerOptions options) {
+  if (options.preset.empty()) return options;
+  const Preset& preset = *std::ranges::find(kPresets, options.preset, &Preset::name);
+  const PlannerOptions unsaid;
+  const auto set = [&](const char* name, std::string& option, const std::string& if_unsaid,
+                       const char* value) {
+    if (*value == '\0') return;
+    if (option != if_unsaid && option != value)
+      throw Error(ErrorKind::usage,
+                  fmt::format("--{} {} beside --preset {}, which has {}", name, option, preset.name, value),
+                  "one of the two without the other");
+    option = value;
+  };
+  if (options.pin)
+    throw Error(ErrorKind::usage, fmt::format("--preset {} beside --pin", preset.name),
+                "one of the two; a pin says 'overlap', 'updates', 'sync' and 'sync_order' itself");
+  set("method", options.method, unsaid.method, preset.method);
+  set("overlap", options.overlap, unsaid.overlap, "all");
+  set("sync", options.sync, unsaid.sync, preset.sync);
+  set("sync-order", options.sync_order, unsaid.sync_order, preset.sync_order);
+  set("updates", options.updates, unsaid.updates, preset.updates);
+  return options;
 }
 
 }  // namespace alpa

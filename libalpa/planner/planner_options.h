@@ -79,6 +79,7 @@ struct PlannerOptions {
   int devices = 0;              ///< 0: all of the cluster
   int micro_batches = 0;        ///< 0: the planner chooses
   std::string method = "auto";  ///< of planner_methods()
+  std::string preset;           ///< whose words others are to have (with_preset); "": none
   int layers = 0;  ///< clusters of the model's layers that stages may be cut between; 0: the planner chooses
   std::string schedule = kAnySchedule;                               ///< or one of the table of schedules
   std::string overlap = overlap_name(Overlap::none);                 ///< or kFastestOverlap
@@ -134,6 +135,12 @@ std::vector<Word<std::string>> transfer_choices();
 std::vector<Word<std::string>> update_choices();
 std::vector<Word<std::string>> sync_choices();
 std::vector<Word<std::string>> sync_order_choices();
+/// Those of --preset; "" is none.
+std::vector<Word<std::string>> preset_choices();
+
+/// The options as that system has them which options.preset names, in the words of its option; all else as it
+/// is. Throws Error(usage) where one of them was given otherwise.
+PlannerOptions with_preset(PlannerOptions options);
 
 /// The one list of the options that are numbers or words (libalpa/base/options.h).
 void describe(PlannerOptions&, OptionsVisitor&);

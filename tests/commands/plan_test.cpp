@@ -78,13 +78,15 @@ TEST_F(PlanCommands, BoundPlansThatOverlapByTheirComputationAlone) {
 
 TEST_F(PlanCommands, RecordTheOptionsInEffectInThePlan) {
   make_plan("plan", "--method zero-2 --devices 2 --rematerialize never");
-  EXPECT_THAT(H5Reader(path("plan.h5"), kPlanFormat, kPlanVersion).text_attribute("/provenance", "settings"),
-              StartsWith("{devices = 2, micro_batches = 0, method = \"zero-2\", schedule = \"auto\", "
-                         "overlap = \"none\", transfers = \"auto\", updates = \"after-norm\", "
-                         "sync = \"auto\", "
-                         "rematerialize = \"never\", effort = "
-                         "\"normal\", mesh_axes = 0, "
-                         "time_limit = 240.0, "));
+  EXPECT_THAT(
+      H5Reader(path("plan.h5"), kPlanFormat, kPlanVersion).text_attribute("/provenance", "settings"),
+      StartsWith(
+          "{devices = 2, micro_batches = 0, method = \"zero-2\", preset = \"none\", schedule = \"auto\", "
+          "overlap = \"none\", transfers = \"auto\", updates = \"after-norm\", "
+          "sync = \"auto\", sync_order = \"auto\", "
+          "rematerialize = \"never\", effort = "
+          "\"normal\", mesh_axes = 0, "
+          "time_limit = 240.0, "));
 }
 
 TEST_F(PlanCommands, WarnOfUpdatesThatCannotComeInTheNextForward) {
