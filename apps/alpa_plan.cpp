@@ -216,8 +216,7 @@ int main(int argc, char** argv) {
       .option("--pin", settings.pin,
               "pinned plan (TOML) in place of --method, --devices and --micro-batches, and of --schedule, "
               "--overlap, --transfers, --updates, --sync and --sync-order where it says these: stages, "
-              "meshes and "
-              "what their axes do; the search's own best is shown beside it")
+              "meshes and what their axes do; the search's own best is shown beside it")
       .option("--constraints", settings.constraints,
               "what the plan must be like (TOML): largest extent of tensor parallelism, ZeRO level, stages, "
               "layers "

@@ -116,9 +116,8 @@ Plan make_plan(const PlanningModel& model, const CostModel& costs, const Planner
     const Graph graph = model.graph(plan.micro_batch_samples);
     if (update_order(options) == UpdateOrder::next_forward && plan.updates != UpdateOrder::next_forward)
       log.warning(
-          "this plan's updates end the step and do not come in the next forward: the model is in f16, or "
-          "stages "
-          "share weights or meshes");
+          "this plan's updates end the step and do not come in the next forward: the model is in f16, "
+          "or stages share weights or meshes");
     plan.program_fingerprint = program_fingerprint(lower(graph, plan), graph);
     return plan;
   } catch (const OutOfTime&) {

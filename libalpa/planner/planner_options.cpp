@@ -46,9 +46,8 @@ constexpr Preset kPresets[] = {
      "data-parallel", "ddp", "ready"},
     {"horovod", "likewise, in Horovod's buckets", "data-parallel", "horovod", "ready"},
     {"bytescheduler",
-     "data parallelism without a barrier between steps, what is used first is added up first (SOSP'19; its "
-     "order "
-     "alone, without preemption and credits)",
+     "data parallelism without a barrier between steps, what is used first is added up first (SOSP'19, "
+     "without preemption and credits)",
      "data-parallel", "each", "first-use", "next-forward"},
     {"poseidon",
      "data parallelism, gradients added up beside the backward or made of gathered factors (ATC'17)",

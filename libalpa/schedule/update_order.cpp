@@ -12,8 +12,7 @@ constexpr Word<UpdateOrder> kOrders[] = {
      "to clip them or not to be finite"},
     {"next-forward", UpdateOrder::next_forward,
      "in the forward of the next step, each before its states are used, or all where the norm is there; not "
-     "in "
-     "f16, nor where stages share weights or meshes"},
+     "in f16, nor where stages share weights or meshes"},
 };
 
 }  // namespace
