@@ -151,6 +151,19 @@ struct Options {
   double of_formula = 1;
 };
 
+void hold_gain(const Options& o, HeldTargets& tally, double expected, double gain) {
+  tally.hold(fmt::format("gain, at least {} of the formula's {:.2f}", o.of_formula, expected), gain,
+             gain >= o.of_formula * expected);
+}
+
+/// Of devices on which forward and backward take as long as all sums.
+Formula as_long_as_sums(double samples) {
+  Formula formula{samples, 1};
+  formula.flops_per_s =
+      (formula.forward_s() + formula.backward_s()) / Formula::sums_s(Formula::weights() + Formula::others());
+  return formula;
+}
+
 /// Sums beside the backward, where both take as long.
 void overlap_row(const Options& o, HeldTargets& tally) {
   constexpr int samples = 512;  // so many that updates take next to nothing beside their backward
@@ -160,9 +173,7 @@ void overlap_row(const Options& o, HeldTargets& tally) {
              formula.flops_per_s / 1e9);
   const std::vector<double> s = Measuring(samples, formula.flops_per_s / 1e12, 50, o.rounds, o.steps)
                                     .run({kSums, kSums + " --overlap all"});
-  const double expected = formula.in_turn_s() / formula.overlapped_s(), gain = s[0] / s[1];
-  tally.hold(fmt::format("gain, at least {} of the formula's {:.2f}", o.of_formula, expected), gain,
-             gain >= o.of_formula * expected);
+  hold_gain(o, tally, formula.in_turn_s() / formula.overlapped_s(), s[0] / s[1]);
 }
 
 /// Sums or factors, for few samples.
@@ -174,9 +185,7 @@ void hybrid_row(const Options& o, HeldTargets& tally) {
   const std::vector<double> s =
       Measuring(samples, formula.flops_per_s / 1e12, 50, o.rounds, o.steps)
           .run({kSums, kSumsOrFactors, kSums + " --overlap all", kSumsOrFactors + " --overlap all"});
-  const double expected = formula.in_turn_s() / formula.hybrid_s(), gain = s[0] / s[1];
-  tally.hold(fmt::format("gain, at least {} of the formula's {:.2f}", o.of_formula, expected), gain,
-             gain >= o.of_formula * expected);
+  hold_gain(o, tally, formula.in_turn_s() / formula.hybrid_s(), s[0] / s[1]);
   fmt::print("  beside the backward {:.2f}\n", s[2] / s[3]);
 }
 
@@ -219,35 +228,27 @@ void buckets_row(const Options& o, HeldTargets&) {
 /// Sums that go on beside the next forward.
 void priority_row(const Options& o, HeldTargets& tally) {
   constexpr int samples = 512;
-  Formula formula{samples, 1};
-  formula.flops_per_s =
-      (formula.forward_s() + formula.backward_s()) / Formula::sums_s(Formula::weights() + Formula::others());
+  const Formula formula = as_long_as_sums(samples);
   fmt::print("no barrier between steps, sums take as long as forward and backward: {:.1f} GFLOP/s a device\n",
              formula.flops_per_s / 1e9);
   const std::string each = "--method data-parallel --overlap all --sync each";
   const std::vector<double> s = Measuring(samples, formula.flops_per_s / 1e12, 50, o.rounds, o.steps)
                                     .run({each, each + " --updates next-forward --sync-order ready",
                                           each + " --updates next-forward --sync-order first-use"});
-  const double expected = formula.overlapped_s() / formula.without_barrier_s(), gain = s[0] / s[2];
-  tally.hold(fmt::format("gain, at least {} of the formula's {:.2f}", o.of_formula, expected), gain,
-             gain >= o.of_formula * expected);
+  hold_gain(o, tally, formula.overlapped_s() / formula.without_barrier_s(), s[0] / s[2]);
 }
 
 /// Sharded updates, clipped.
 void zero_row(const Options& o, HeldTargets& tally) {
   constexpr int samples = 512;
-  Formula formula{samples, 1};
-  formula.flops_per_s =
-      (formula.forward_s() + formula.backward_s()) / Formula::sums_s(Formula::weights() + Formula::others());
+  const Formula formula = as_long_as_sums(samples);
   fmt::print("ZeRO-1 with clipping, sums take as long as forward and backward: {:.1f} GFLOP/s a device\n",
              formula.flops_per_s / 1e9);
   const std::string zero = "--method zero-1";
   const std::vector<double> s =
       Measuring(samples, formula.flops_per_s / 1e12, 50, o.rounds, o.steps, 1)
           .run({zero, zero + " --overlap all", zero + " --overlap all --updates next-forward"});
-  const double expected = formula.in_turn_s() / formula.split_beside_s(), gain = s[0] / s[2];
-  tally.hold(fmt::format("gain, at least {} of the formula's {:.2f}", o.of_formula, expected), gain,
-             gain >= o.of_formula * expected);
+  hold_gain(o, tally, formula.in_turn_s() / formula.split_beside_s(), s[0] / s[2]);
 }
 
 struct Row {

@@ -8,6 +8,16 @@
 namespace alpa {
 namespace {
 
+void expect_same(const TinyCurve& run, const TinyCurve& reference) {
+  EXPECT_EQ(run.losses, reference.losses);
+  EXPECT_EQ(run.norms, reference.norms);
+  EXPECT_EQ(run.metrics, reference.metrics);
+  EXPECT_EQ(run.evaluation, reference.evaluation);
+  EXPECT_EQ(run.skipped_steps, reference.skipped_steps);
+  ASSERT_EQ(run.states.size(), reference.states.size());
+  for (const auto& [name, values] : reference.states) EXPECT_EQ(run.states.at(name), values) << name;
+}
+
 class UpdatesThatDoNotWait : public testing::TestWithParam<TinyCase> {};
 
 // No norm is as large as that bound, so that both do the same with each number, only not at the same time.
@@ -17,11 +27,8 @@ TEST_P(UpdatesThatDoNotWait, ForTheNormAreThoseThatDo) {
   clipped.gradient_clip = 1e30;
   const TinyTraining without(unclipped), with(clipped);
   const TinyCurve run = without.run_on_threads(5), reference = with.run_on_threads(5);
-  EXPECT_EQ(run.losses, reference.losses);
-  EXPECT_EQ(run.norms, reference.norms);
+  expect_same(run, reference);
   EXPECT_GT(run.norms[0], 0);
-  ASSERT_EQ(run.states.size(), reference.states.size());
-  for (const auto& [name, values] : reference.states) EXPECT_EQ(run.states.at(name), values) << name;
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -41,15 +48,6 @@ class UpdatesBeforeTheNorm : public testing::TestWithParam<TinyCase> {
     c.updates = order;
     if (clip) c.gradient_clip = clip;
     return c;
-  }
-
-  static void expect_same(const TinyCurve& run, const TinyCurve& reference) {
-    EXPECT_EQ(run.losses, reference.losses);
-    EXPECT_EQ(run.norms, reference.norms);
-    EXPECT_EQ(run.evaluation, reference.evaluation);
-    EXPECT_EQ(run.skipped_steps, reference.skipped_steps);
-    ASSERT_EQ(run.states.size(), reference.states.size());
-    for (const auto& [name, values] : reference.states) EXPECT_EQ(run.states.at(name), values) << name;
   }
 
   /// Which the norms of some steps exceed, also where those before were clipped.
@@ -107,15 +105,6 @@ TinyCase in_next_forward(TinyCase c, UpdateOrder order = UpdateOrder::next_forwa
   return c;
 }
 
-void expect_equal(const TinyCurve& run, const TinyCurve& reference) {
-  EXPECT_EQ(run.losses, reference.losses);
-  EXPECT_EQ(run.norms, reference.norms);
-  EXPECT_EQ(run.metrics, reference.metrics);
-  EXPECT_EQ(run.evaluation, reference.evaluation);
-  ASSERT_EQ(run.states.size(), reference.states.size());
-  for (const auto& [name, values] : reference.states) EXPECT_EQ(run.states.at(name), values) << name;
-}
-
 /// What is done first is added up last.
 std::vector<GradientSync> in_reverse(const TinyTraining& training) {
   const GraphUses uses(training.graph());
@@ -139,15 +128,15 @@ TEST_P(UpdatesInTheNextForward, AreThoseAtTheEndOfTheStepToTheBit) {
       TinyTraining(in_next_forward(GetParam(), UpdateOrder::after_norm)).run_on_threads(5);
   TinyTraining training(in_next_forward(GetParam()));
   ASSERT_TRUE(training.program().defers_updates);
-  expect_equal(training.run_on_threads(5), at_end);
+  expect_same(training.run_on_threads(5), at_end);
   // Lanes in any order, and steps that overlap each other.
-  expect_equal(training.run_on_threads(5, [] { return make_checked_cpu_device(1); }), at_end);
+  expect_same(training.run_on_threads(5, [] { return make_checked_cpu_device(1); }), at_end);
   for (const Overlap overlap : {Overlap::transfers, Overlap::all}) {
     training.set_overlap(overlap);
-    expect_equal(training.run_on_threads(5), at_end);
+    expect_same(training.run_on_threads(5), at_end);
   }
   training.set_sync(in_reverse(training));
-  expect_equal(training.run_on_threads(5), at_end);
+  expect_same(training.run_on_threads(5), at_end);
 }
 
 // Of five steps some clip and others do not.
@@ -165,9 +154,9 @@ TEST_P(UpdatesInTheNextForward, ClipAsThoseAtTheEndOfTheStepDo) {
       TinyTraining(in_next_forward(GetParam(), UpdateOrder::after_norm, clip)).run_on_threads(5);
   TinyTraining training(in_next_forward(GetParam(), UpdateOrder::next_forward, clip));
   ASSERT_TRUE(training.program().defers_updates);
-  expect_equal(training.run_on_threads(5, [] { return make_checked_cpu_device(1); }), at_end);
+  expect_same(training.run_on_threads(5, [] { return make_checked_cpu_device(1); }), at_end);
   training.set_overlap(Overlap::all);
-  expect_equal(training.run_on_threads(5), at_end);
+  expect_same(training.run_on_threads(5), at_end);
 }
 
 INSTANTIATE_TEST_SUITE_P(
