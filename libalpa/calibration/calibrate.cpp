@@ -41,11 +41,8 @@ double packing_seconds(const MeshProgram& mesh, const Instruction& instruction, 
     return costs.copy_seconds(static_cast<double>(byte_count(mesh.buffers[send->packed].tile)));
   const auto* convert = std::get_if<Convert>(&instruction.body);
   if (!convert || convert->step.kind == ConversionKind::slice) return 0;
-  double seconds = 0;
-  for (const std::int64_t bytes : {packed_bytes(convert->step, mesh.buffers[convert->from].tile),
-                                   unpacked_bytes(convert->step, mesh.buffers[convert->to].tile)})
-    if (bytes > 0) seconds += costs.copy_seconds(static_cast<double>(bytes));
-  return seconds;
+  return packing_seconds(convert->step, mesh.buffers[convert->from].tile, mesh.buffers[convert->to].tile,
+                         costs);
 }
 
 std::string kind_of(const Program& program, const MeshProgram& mesh, const Instruction& instruction) {

@@ -108,11 +108,22 @@ class Differentiator {
       const char* const op = options_.gradient_sum == GradientSum::f32 ? "accumulate" : "accumulate_rounded";
       std::vector<Contribution> sums = per_layer(found->second);
       for (Contribution& sum : sums) {
+        set_wire_type(sum.value);
         builder_.set_place(Phase::backward, sum.layer);
         sum.value = builder_.add(op, {sum.value}, {}, state.name + ".gradient");
+        set_wire_type(sum.value);
       }
       gradients_.push_back({summed(sums, Phase::update, sums.front().layer), sums.front().layer});
+      set_wire_type(gradients_.back().value);
     }
+  }
+
+  /// Of a gradient of weights, or a sum of such.
+  void set_wire_type(ValueIndex gradient) {
+    Value& value = builder_.graph().values[gradient];
+    if (options_.gradient_wire == GradientWire::bf16 && value.type.dtype == DType::f32 &&
+        !value.is_gradient_of_computed)
+      value.wire_type = DType::bf16;
   }
 
   void update() {

@@ -5,7 +5,8 @@
 namespace alpa {
 
 /// Extends a forward graph by its backward nodes and its update: reverse-mode differentiation, gradients
-/// summed over micro-batches ([training] gradient_sum), the global gradient norm, and the optimizer.
+/// summed over micro-batches ([training] gradient_sum) and over devices (gradient_wire), the global gradient
+/// norm, and the optimizer.
 ///
 /// The loss is a sum; its gradient is seeded with the input loss_scale, so gradients are those of the mean
 /// over the whole step whatever the number of micro-batches. A parameter used by several layers gets one

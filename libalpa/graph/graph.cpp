@@ -51,6 +51,15 @@ std::vector<TensorType> operand_types(const Graph& graph, const Node& node) {
   return types;
 }
 
+namespace {
+
+std::string sent_type_text(const Value& value) {
+  const std::string own = type_text(value.type);
+  return value.wire_type ? fmt::format("{} sent as {}", own, dtype_name(*value.wire_type)) : own;
+}
+
+}  // namespace
+
 std::string graph_text(const Graph& graph) {
   constexpr const char* phases[] = {"forward", "backward", "update"};
   std::string text = fmt::format("samples {}\n", graph.samples);
@@ -66,7 +75,7 @@ std::string graph_text(const Graph& graph) {
   for (const Node& node : graph.nodes) {
     std::string results, operands;
     for (const ValueIndex v : node.results)
-      results += fmt::format("%{} {} ", v, type_text(value_of(graph, v).type));
+      results += fmt::format("%{} {} ", v, sent_type_text(value_of(graph, v)));
     for (const ValueIndex v : node.operands) operands += fmt::format(" %{}", v);
     text += fmt::format("{}= {} {}{} ({}, layer {})\n", results, node.op->name, node.attributes.to_string(),
                         operands, phases[static_cast<int>(node.phase)], node.layer);

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,9 @@ struct Value {
   NodeIndex producer;  ///< -1 for inputs and states
   std::string name;
   bool is_gradient_of_computed = false;  ///< or a part of one, with respect to what a node makes
+  /// In which its terms are sent and added up, where several devices have one each: that of `type`, or a
+  /// smaller one (lossy).
+  std::optional<DType> wire_type = {};
 };
 
 /// What the trainer feeds. Tensors of samples have the sample as dimension 0.

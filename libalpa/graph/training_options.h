@@ -11,6 +11,7 @@ class OptionsVisitor;
 enum class Precision { f32, bf16, f16 };
 enum class OptimizerKind { adamw, adafactor, sgd };
 enum class GradientSum { f32, parameters };
+enum class GradientWire { sum, bf16 };
 enum class LearningRateSchedule { constant, cosine, linear };
 
 /// What a model is asked to predict.
@@ -31,6 +32,7 @@ struct TrainingOptions {
   double loss_scale = 65536;             ///< f16: at the start
   std::int64_t loss_scale_steps = 2000;  ///< f16: without overflow, until it is doubled
   GradientSum gradient_sum = GradientSum::f32;
+  GradientWire gradient_wire = GradientWire::sum;
   OptimizerKind optimizer = OptimizerKind::adamw;
   double learning_rate = 3e-4;
   double beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8;

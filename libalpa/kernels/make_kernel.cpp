@@ -45,9 +45,9 @@ std::unique_ptr<Kernel> make_kernel(Device& device, const OpDef& op, const Kerne
 }
 
 std::unique_ptr<Kernel> make_box_copy(Device& device, const Box& from, const Box& to, const Shape& extent,
-                                      DType dtype) {
-  if (device.kind() == DeviceKind::cuda) return make_box_copy_cuda(from, to, extent, dtype);
-  return prepared_on_host(device, make_box_copy_cpu, from, to, extent, dtype);
+                                      DType from_type, DType to_type) {
+  if (device.kind() == DeviceKind::cuda) return make_box_copy_cuda(from, to, extent, from_type, to_type);
+  return prepared_on_host(device, make_box_copy_cpu, from, to, extent, from_type, to_type);
 }
 
 }  // namespace alpa

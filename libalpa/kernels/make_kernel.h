@@ -12,7 +12,9 @@ bool has_kernel(DeviceKind, const OpDef&);
 std::unique_ptr<Kernel> make_kernel(Device&, const OpDef&, const KernelShape&);
 
 /// Prepares the copy of a box of `extent` elements from one dense tensor, its operand, into another, its
-/// result (slice, concatenate, pack).
-std::unique_ptr<Kernel> make_box_copy(Device&, const Box& from, const Box& to, const Shape& extent, DType);
+/// result (slice, concatenate, pack), in that of the types of the result: the same one, or f32 for bf16 or
+/// bf16 for f32, which is rounded to nearest.
+std::unique_ptr<Kernel> make_box_copy(Device&, const Box& from, const Box& to, const Shape& extent,
+                                      DType from_type, DType to_type);
 
 }  // namespace alpa

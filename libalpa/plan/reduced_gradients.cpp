@@ -37,16 +37,17 @@ std::vector<ReducedGradient> converted_gradients(const Placement& placement, Mes
     };
     if (std::ranges::none_of(uses.users_of(sum), takes_it) || !is_summed_where_it_lies(placement, mesh, sum))
       continue;
-    const TensorType& whole = value_of(graph, sum).type;
+    const Value& value = value_of(graph, sum);
     const ShardingSpec rests = placement.layout_at_rest(sum, mesh);
-    const Conversion* const steps = conversions.between(whole, rests, placement.layout_in_update(sum, mesh));
+    const Conversion* const steps =
+        conversions.between(value.type, rests, placement.layout_in_update(sum, mesh), value.wire_type);
     if (!steps || steps->empty()) continue;
     NodeIndex gradient;  // the last node that it is of
     for (const ValueIndex operand : node.operands)
       gradient = std::max(gradient, value_of(graph, operand).producer);
     found.emplace_back(
         -node.layer, gradient,
-        ReducedGradient{sum, *steps, tile_type(whole, rests, placement.plan().meshes[mesh].shape)});
+        ReducedGradient{sum, *steps, tile_type(value.type, rests, placement.plan().meshes[mesh].shape)});
   }
   std::ranges::stable_sort(found, {}, [](const auto& each) {
     return std::tuple(std::get<0>(each), std::get<1>(each), std::get<2>(each).sum);
@@ -65,7 +66,7 @@ std::vector<ReducedGradient> reduced_gradients(const Placement& placement, MeshI
 
 bool can_share_bucket(const ReducedGradient& a, const ReducedGradient& b) {
   const auto alike = [](const ConversionStep& x, const ConversionStep& y) {
-    return x.axis == y.axis && x.maximum == y.maximum;
+    return x.axis == y.axis && x.maximum == y.maximum && x.wire_type == y.wire_type;
   };
   return a.tile.dtype == b.tile.dtype && std::ranges::equal(a.steps, b.steps, alike);
 }

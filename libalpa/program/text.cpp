@@ -65,6 +65,7 @@ std::string compute_text(const Compute& i, const Graph& graph) {
 std::string convert_text(const Convert& i) {
   std::string text = fmt::format("{} axis {}", conversion_name(i.step.kind), i.step.axis);
   if (i.step.maximum) text += " maximum";
+  if (i.step.wire_type) text += fmt::format(" in {}", dtype_name(*i.step.wire_type));
   if (i.step.from_dimension >= 0) text += fmt::format(" of dimension {}", i.step.from_dimension);
   if (i.step.to_dimension >= 0) text += fmt::format(" to dimension {}", i.step.to_dimension);
   return text + fmt::format(" %{} -> %{} {}{}{}", i.from, i.to, spec_text(i.step.after),

@@ -7,22 +7,31 @@ namespace {
 
 Box whole_of(const Shape& shape) { return {shape, Shape(shape.size(), 0)}; }
 
-/// Copies between a tensor and its equal chunks along a dimension, laid one after another.
+/// Copies between a tensor and its equal chunks along a dimension (-1: one chunk), laid one after another, as
+/// they are sent.
 class Chunks {
  public:
   enum class Way { pack, unpack };
 
-  Chunks(Device& device, const TensorType& tensor, int dimension, int parts, Way way) : way_(way) {
-    const auto d = static_cast<std::size_t>(dimension);
+  Chunks(Device& device, const TensorType& tensor, DType sent_as, int dimension, int parts, Way way)
+      : way_(way) {
     Shape extent = tensor.shape;
-    extent[d] /= parts;
-    chunk_bytes_ = element_count(extent) * dtype_bytes(tensor.dtype);
+    if (dimension < 0)
+      parts = 1;
+    else
+      extent[static_cast<std::size_t>(dimension)] /= parts;
+    chunk_bytes_ = element_count(extent) * dtype_bytes(sent_as);
+    const Box chunk = whole_of(extent);
     for (int part = 0; part < parts; ++part) {
       Box in_tensor = whole_of(tensor.shape);
-      in_tensor.origin[d] = part * extent[d];
-      const Box chunk = whole_of(extent);
-      copies_.emplace_back(device, way == Way::pack ? in_tensor : chunk, way == Way::pack ? chunk : in_tensor,
-                           extent, tensor.dtype);
+      if (dimension >= 0) {
+        const auto d = static_cast<std::size_t>(dimension);
+        in_tensor.origin[d] = part * extent[d];
+      }
+      if (way == Way::pack)
+        copies_.emplace_back(device, in_tensor, chunk, extent, tensor.dtype, sent_as);
+      else
+        copies_.emplace_back(device, chunk, in_tensor, extent, sent_as, tensor.dtype);
     }
   }
 
@@ -67,18 +76,21 @@ class CollectiveStep : public PreparedInstruction {
   CollectiveStep(const Convert& convert, const StepSite& site)
       : step_(convert.step), from_(site.mesh, convert.from), to_(site.mesh, convert.to) {
     const int group = site.mesh.mesh.shape[step_.axis];
+    const DType sent_as = sent_type(step_, to_.tile).dtype;
     if (convert.packed >= 0) {
       packed_.emplace(site.mesh, convert.packed);
-      pack_.emplace(site.device, from_.tile, step_.to_dimension, group, Chunks::Way::pack);
+      pack_.emplace(site.device, from_.tile, sent_as, step_.to_dimension, group, Chunks::Way::pack);
     }
-    if (convert.unpacked >= 0) {
-      unpacked_.emplace(site.mesh, convert.unpacked);
-      unpack_.emplace(site.device, to_.tile, step_.from_dimension, group, Chunks::Way::unpack);
-    }
+    if (convert.unpacked >= 0) unpacked_.emplace(site.mesh, convert.unpacked);
+    if (is_unpacked_where_packed(step_)) unpacked_ = packed_;
+    if (unpacked_)
+      unpack_.emplace(site.device, to_.tile, sent_as, step_.from_dimension, group, Chunks::Way::unpack);
   }
 
   void begin(const StepContext& rank) override {
-    CollectiveCall call{.dtype = to_.tile.dtype,
+    const std::int64_t from_bytes = byte_count(sent_type(step_, from_.tile)),
+                       to_bytes = byte_count(sent_type(step_, to_.tile));
+    CollectiveCall call{.dtype = sent_type(step_, to_.tile).dtype,
                         .reduction = step_.maximum ? Reduction::max : Reduction::sum};
     call.from = from_.at(rank);
     call.to = received_at(rank);
@@ -88,21 +100,21 @@ class CollectiveStep : public PreparedInstruction {
     }
     switch (step_.kind) {
       case ConversionKind::all_reduce:
-        if (call.to != call.from) rank.stream->copy_on_device(call.to, call.from, to_.bytes());
+        if (call.to != call.from) rank.stream->copy_on_device(call.to, call.from, to_bytes);
         call.kind = CollectiveCall::Kind::all_reduce;
-        call.bytes = to_.bytes();
+        call.bytes = to_bytes;
         break;
       case ConversionKind::reduce_scatter:
         call.kind = CollectiveCall::Kind::reduce_scatter;
-        call.bytes = to_.bytes();
+        call.bytes = to_bytes;
         break;
       case ConversionKind::all_gather:
         call.kind = CollectiveCall::Kind::all_gather;
-        call.bytes = from_.bytes();
+        call.bytes = from_bytes;
         break;
       case ConversionKind::all_to_all:
         call.kind = CollectiveCall::Kind::all_to_all;
-        call.bytes = from_.bytes() / partners(rank)->size();
+        call.bytes = from_bytes / partners(rank)->size();
         break;
       case ConversionKind::slice:
         break;

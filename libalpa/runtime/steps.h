@@ -105,7 +105,9 @@ struct BufferAddress {
 class BoxCopy {
  public:
   BoxCopy(Device& device, const Box& from, const Box& to, const Shape& extent, DType dtype)
-      : kernel_(make_box_copy(device, from, to, extent, dtype)) {}
+      : BoxCopy(device, from, to, extent, dtype, dtype) {}
+  BoxCopy(Device& device, const Box& from, const Box& to, const Shape& extent, DType from_type, DType to_type)
+      : kernel_(make_box_copy(device, from, to, extent, from_type, to_type)) {}
 
   void run(const StepContext&, void* from, void* to) const;
 

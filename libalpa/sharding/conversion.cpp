@@ -1,5 +1,6 @@
 #include "libalpa/sharding/conversion.h"
 
+#include <array>
 #include <set>
 
 #include "libalpa/base/infinity.h"
@@ -52,6 +53,11 @@ std::vector<ConversionStep> moves(const Shape& whole, const ShardingSpec& spec, 
   return steps;
 }
 
+bool is_sum(const ConversionStep& step) {
+  return !step.maximum &&
+         (step.kind == ConversionKind::all_reduce || step.kind == ConversionKind::reduce_scatter);
+}
+
 }  // namespace
 
 CollectiveKind collective_of(ConversionKind kind) {
@@ -83,19 +89,49 @@ const char* conversion_name(ConversionKind kind) {
   return "";
 }
 
+TensorType sent_type(const ConversionStep& step, const TensorType& tile) {
+  return {step.wire_type.value_or(tile.dtype), tile.shape};
+}
+
 double step_bytes(const ConversionStep& step, const TensorType& before_tile, const TensorType& after_tile) {
   const bool grows = step.kind == ConversionKind::all_gather || step.kind == ConversionKind::slice;
-  return static_cast<double>(byte_count(grows ? after_tile : before_tile));
+  return static_cast<double>(byte_count(sent_type(step, grows ? after_tile : before_tile)));
 }
 
 std::int64_t packed_bytes(const ConversionStep& step, const TensorType& before_tile) {
+  if (step.wire_type) return byte_count(sent_type(step, before_tile));
   if (step.kind == ConversionKind::slice || step.to_dimension < 0) return 0;
   return outermost(before_tile.shape, step.to_dimension) ? 0 : byte_count(before_tile);
 }
 
 std::int64_t unpacked_bytes(const ConversionStep& step, const TensorType& after_tile) {
+  if (step.wire_type)
+    return step.kind == ConversionKind::all_reduce ? 0 : byte_count(sent_type(step, after_tile));
   if (step.from_dimension < 0) return 0;
   return outermost(after_tile.shape, step.from_dimension) ? 0 : byte_count(after_tile);
+}
+
+namespace {
+
+/// What is packed and unpacked, as copies that read as much as they write.
+std::array<double, 2> copied_bytes(const ConversionStep& step, const TensorType& before_tile,
+                                   const TensorType& after_tile) {
+  const auto between = [](const TensorType& tile, std::int64_t sent) {
+    return sent > 0 ? static_cast<double>(byte_count(tile) + sent) / 2 : 0;
+  };
+  const std::int64_t packed = packed_bytes(step, before_tile);
+  return {between(before_tile, packed),
+          between(after_tile, is_unpacked_where_packed(step) ? packed : unpacked_bytes(step, after_tile))};
+}
+
+}  // namespace
+
+double packing_seconds(const ConversionStep& step, const TensorType& before_tile,
+                       const TensorType& after_tile, const CostModel& costs) {
+  double seconds = 0;
+  for (const double bytes : copied_bytes(step, before_tile, after_tile))
+    if (bytes > 0) seconds += costs.copy_seconds(bytes);
+  return seconds;
 }
 
 double step_seconds(const ConversionStep& step, const TensorType& before_tile, const TensorType& after_tile,
@@ -103,11 +139,9 @@ double step_seconds(const ConversionStep& step, const TensorType& before_tile, c
   const double bytes = step_bytes(step, before_tile, after_tile);
   if (step.kind == ConversionKind::slice) return costs.copy_seconds(bytes);
   const GroupShape group = group_shape(mesh, step.axis, costs.cluster().devices_per_node);
-  double seconds = costs.collective_seconds(collective_of(step.kind), group, bytes,
-                                            devices_on_node(mesh.shape, costs.cluster().devices_per_node));
-  for (const std::int64_t copied : {packed_bytes(step, before_tile), unpacked_bytes(step, after_tile)})
-    if (copied > 0) seconds += costs.copy_seconds(static_cast<double>(copied));
-  return seconds;
+  return costs.collective_seconds(collective_of(step.kind), group, bytes,
+                                  devices_on_node(mesh.shape, costs.cluster().devices_per_node)) +
+         packing_seconds(step, before_tile, after_tile, costs);
 }
 
 std::map<ShardingSpec, Conversions::Route> Conversions::routes_from(const TensorType& whole,
@@ -139,10 +173,17 @@ std::map<ShardingSpec, Conversions::Route> Conversions::routes_from(const Tensor
 }
 
 const Conversion* Conversions::between(const TensorType& whole, const ShardingSpec& source,
-                                       const ShardingSpec& to) const {
-  const Key key{whole.dtype, whole.shape, source};
+                                       const ShardingSpec& to, std::optional<DType> wire_type) const {
+  if (wire_type == whole.dtype) wire_type.reset();
+  const Key key{whole.dtype, whole.shape, source, wire_type};
   auto known = known_.find(key);
-  if (known == known_.end()) known = known_.emplace(key, routes_from(whole, source)).first;
+  if (known == known_.end()) {
+    std::map<ShardingSpec, Route> routes = routes_from(whole, source);
+    for (auto& [spec, route] : routes)
+      for (ConversionStep& step : route.steps)
+        if (is_sum(step)) step.wire_type = wire_type;
+    known = known_.emplace(key, std::move(routes)).first;
+  }
   const auto found = known->second.find(to);
   return found == known->second.end() ? nullptr : &found->second.steps;
 }
@@ -158,13 +199,15 @@ ConversionBytes conversion_bytes(const Conversion& steps, const TensorType& whol
   ConversionBytes bytes;
   TensorType before = tile_type(whole, from, mesh);
   const std::size_t first = end == ConversionEnd::over_source ? steps_over_source(steps) : 0;
-  for (std::size_t i = first; i < steps.size(); ++i) {
+  for (std::size_t i = 0; i < steps.size(); ++i) {
     const TensorType after = tile_type(whole, steps[i].after, mesh);
-    std::int64_t now = i + 1 < steps.size() || end != ConversionEnd::in_place ? buffer_bytes(after) : 0;
+    const bool has_memory = i < first || (i + 1 == steps.size() && end == ConversionEnd::in_place);
+    std::int64_t now = has_memory ? 0 : buffer_bytes(after);
+    if (i + 1 == steps.size()) bytes.end = now;
     for (const std::int64_t scratch : {packed_bytes(steps[i], before), unpacked_bytes(steps[i], after)})
       if (scratch > 0) now += buffer_bytes(scratch);
-    if (i == first)
-      bytes.first = now;
+    if (i <= first)
+      bytes.first = std::max(bytes.first, now);
     else
       bytes.later = std::max(bytes.later, buffer_bytes(before) + now);
     before = after;
@@ -173,9 +216,10 @@ ConversionBytes conversion_bytes(const Conversion& steps, const TensorType& whol
 }
 
 double Conversions::seconds(const TensorType& whole, const ShardingSpec& source, const ShardingSpec& to,
-                            const CostModel& costs, double shared_bytes) const {
+                            const CostModel& costs, double shared_bytes,
+                            std::optional<DType> wire_type) const {
   if (source == to) return 0;
-  const Conversion* conversion = between(whole, source, to);
+  const Conversion* conversion = between(whole, source, to, wire_type);
   if (!conversion) return infinity;
   const bool shares = shared_bytes > 0 && is_sum_alone(*conversion);
   const int per_node = costs.cluster().devices_per_node;
@@ -183,10 +227,15 @@ double Conversions::seconds(const TensorType& whole, const ShardingSpec& source,
   TensorType before = tile_type(whole, source, mesh_.shape);
   for (const ConversionStep& step : *conversion) {
     const TensorType after = tile_type(whole, step.after, mesh_.shape);
-    seconds += shares ? costs.all_reduce_share_seconds(group_shape(mesh_, step.axis, per_node),
-                                                       step_bytes(step, before, after),
-                                                       devices_on_node(mesh_.shape, per_node), shared_bytes)
-                      : step_seconds(step, before, after, mesh_, costs);
+    if (shares) {
+      seconds += costs.all_reduce_share_seconds(group_shape(mesh_, step.axis, per_node),
+                                                step_bytes(step, before, after),
+                                                devices_on_node(mesh_.shape, per_node), shared_bytes);
+      for (const double bytes : copied_bytes(step, before, after))  // all that share are launched once
+        seconds += costs.copy_seconds(bytes) - costs.copy_seconds(0);
+    } else {
+      seconds += step_seconds(step, before, after, mesh_, costs);
+    }
     before = after;
   }
   return seconds;

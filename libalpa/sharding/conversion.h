@@ -23,6 +23,8 @@ struct ConversionStep {
   int to_dimension = -1;    ///< split (slice, reduce_scatter, all_to_all)
   bool maximum = false;     ///< reduces by max instead of sum
   ShardingSpec after;
+  /// A sum's, in which terms are sent and added up where not in their own: each is packed into it first.
+  std::optional<DType> wire_type = {};
   bool operator==(const ConversionStep&) const = default;
 };
 
@@ -31,7 +33,8 @@ using Conversion = std::vector<ConversionStep>;
 
 /// The chains between layouts on one mesh, found by shortest path over specs and remembered. Which chain is
 /// taken depends on the cluster's numbers alone, so that planner and trainer take the same one; what it costs
-/// is asked of a CostModel. A partial layout is never made out of one that is not.
+/// is asked of a CostModel. A partial layout is never made out of one that is not. What is sent in a type of
+/// its own takes the chain that it would take in the tensor's, so that sums stay where they lie.
 class Conversions {
  public:
   Conversions(const Cluster& cluster, DeviceMesh mesh)
@@ -39,26 +42,30 @@ class Conversions {
 
   const DeviceMesh& mesh() const { return mesh_; }
 
-  /// nullptr: there is no way. The pointer stays valid.
-  const Conversion* between(const TensorType& whole, const ShardingSpec& from, const ShardingSpec& to) const;
+  /// nullptr: there is no way. The pointer stays valid. `wire_type`: Value's.
+  const Conversion* between(const TensorType& whole, const ShardingSpec& from, const ShardingSpec& to,
+                            std::optional<DType> wire_type = {}) const;
 
   /// Seconds of between(), infinity where there is no way. `shared_bytes`: of what is nothing but sums the
   /// least, as they may share all-reduces of so many bytes with others; 0: they have their own.
   double seconds(const TensorType& whole, const ShardingSpec& from, const ShardingSpec& to, const CostModel&,
-                 double shared_bytes = 0) const;
+                 double shared_bytes = 0, std::optional<DType> wire_type = {}) const;
 
  private:
   struct Route {
     Conversion steps;
     double seconds = 0;
   };
-  using Key = std::tuple<DType, Shape, ShardingSpec>;
+  using Key = std::tuple<DType, Shape, ShardingSpec, std::optional<DType>>;
   std::map<ShardingSpec, Route> routes_from(const TensorType& whole, const ShardingSpec& source) const;
 
   CostModel routing_;
   DeviceMesh mesh_;
   mutable std::map<Key, std::map<ShardingSpec, Route>> known_;
 };
+
+/// A tile as a step sends it.
+TensorType sent_type(const ConversionStep&, const TensorType& tile);
 
 /// Bytes handled by the group of a step, as in CollectiveSample; of the result for a slice.
 double step_bytes(const ConversionStep&, const TensorType& before_tile, const TensorType& after_tile);
@@ -71,6 +78,7 @@ double step_seconds(const ConversionStep&, const TensorType& before_tile, const 
 struct ConversionBytes {
   std::int64_t first = 0;  ///< in its first step, the last one to read what it starts from
   std::int64_t later = 0;  ///< in the others, at most
+  std::int64_t end = 0;    ///< of what it ends in, where that is fresh
 };
 
 /// Where a conversion writes what it ends in.
@@ -83,14 +91,21 @@ enum class ConversionEnd {
 ConversionBytes conversion_bytes(const Conversion&, const TensorType& whole, const ShardingSpec& from,
                                  const MeshShape&, ConversionEnd);
 
-/// How many of the first steps can write over what they start from: they sum it up.
+/// How many of the first steps can write over what they start from: they sum it up (beside it, in a wire type
+/// of their own).
 std::size_t steps_over_source(const Conversion&);
 /// Nothing but sums, so that all of it is done where its start lies.
 inline bool is_sum_alone(const Conversion& steps) { return steps_over_source(steps) == steps.size(); }
 
-/// Local bytes to pack before the collective (chunks of the split dimension made contiguous) and to unpack
-/// after it; zero where the dimension is outermost. Each is the scratch memory that side needs.
+/// Local bytes to pack before the collective (chunks of the split dimension made contiguous, or what is sent
+/// in another type) and to unpack after it; zero where the dimension is outermost. Each is the scratch memory
+/// that side needs. What an all-reduce sums in another type is unpacked from where it was packed.
 std::int64_t packed_bytes(const ConversionStep&, const TensorType& before_tile);
 std::int64_t unpacked_bytes(const ConversionStep&, const TensorType& after_tile);
+inline bool is_unpacked_where_packed(const ConversionStep& step) {
+  return step.wire_type && step.kind == ConversionKind::all_reduce;
+}
+double packing_seconds(const ConversionStep&, const TensorType& before_tile, const TensorType& after_tile,
+                       const CostModel&);  ///< of both
 
 }  // namespace alpa

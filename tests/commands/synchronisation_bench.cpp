@@ -1,8 +1,8 @@
 // What ways to bring gradients together take, beside formulas of bytes, link rate and arithmetic that know
 // nothing of the planner.
 //
-//   bench_synchronisation [--check] [--row overlap|hybrid|crossover|buckets|priority|zero] [--rounds N]
-//   [--steps N]
+//   bench_synchronisation [--check] [--row overlap|hybrid|crossover|buckets|priority|zero|wire]
+//   [--rounds N] [--steps N]
 //
 // A perceptron of equal layers, data-parallel over four emulated hosts of one rank at 1 Gbit/s; computations
 // are emulated. Medians of rounds in turn. Targets stand in synchronisation_targets.toml; with --check the
@@ -45,6 +45,7 @@ struct Formula {
   double more_products_s() const { return 2 * (kHosts - 1) * samples * weights() / flops_per_s; }
 
   double in_turn_s() const { return forward_s() + backward_s() + sums_s(weights() + others()); }
+  double in_turn_in_bf16_s() const { return forward_s() + backward_s() + sums_s(weights() + others()) / 2; }
   /// The first sum begins when a layer's backward is done, the last ends one layer's sum after the backward
   /// or all sums, whichever takes longer (wait-free backpropagation: Poseidon, ATC'17, algorithm 1).
   double overlapped_s() const {
@@ -83,12 +84,17 @@ struct Formula {
   }
 };
 
+/// How the perceptron is trained.
+struct Way {
+  std::string options;  ///< of alpa-plan
+  const char* model = "model.toml";
+};
+
 class Measuring {
  public:
   Measuring(int samples, double tflops, double latency_us, int rounds, int steps, int clip = 0)
       : rounds_(rounds), steps_(steps) {
-    model_ =
-        runs_.written("model.toml", fmt::format(R"(
+    runs_.written("model.toml", fmt::format(R"(
 base = "{}/configs/models/image-mlp.toml"
 name = "perceptron"
 [dimensions]
@@ -98,18 +104,20 @@ layers = {}
 batch = {}
 gradient_clip = {}
 )",
-                                                ALPA_SOURCE_DIR, kWidth, kLayers, kHosts * samples, clip));
+                                            ALPA_SOURCE_DIR, kWidth, kLayers, kHosts * samples, clip));
+    runs_.written("bf16.toml",
+                  "base = \"model.toml\"\nname = \"bf16\"\n[training]\ngradient_wire = \"bf16\"\n");
     cluster_ = runs_.written("cluster.toml", emulated_cluster(kHosts, kMbit, tflops, latency_us, 1e5));
   }
 
-  double planned_s(const std::string& options) const {
-    runs_.run(fmt::format("alpa-plan {} --cluster {} --micro-batches 1 {} --force --out {}", model_, cluster_,
-                          options, runs_.path("plan.h5")));
+  double planned_s(const Way& way) const {
+    runs_.run(fmt::format("alpa-plan {} --cluster {} --micro-batches 1 {} --force --out {}",
+                          runs_.path(way.model), cluster_, way.options, runs_.path("plan.h5")));
     return read_plan(runs_.path("plan.h5")).prediction.step_s;
   }
 
   /// [way] Measured in turn; prints them beside what was predicted.
-  std::vector<double> run(const std::vector<std::string>& ways) const {
+  std::vector<double> run(const std::vector<Way>& ways) const {
     std::vector<double> predicted;
     std::vector<std::vector<double>> seconds(ways.size());
     for (std::size_t w = 0; w < ways.size(); ++w) {
@@ -128,8 +136,8 @@ gradient_clip = {}
     std::vector<double> measured;
     for (std::size_t w = 0; w < ways.size(); ++w) {
       measured.push_back(median(seconds[w]));
-      fmt::print("  {:<52} predicted {:>7.1f} ms, measured {:>7.1f} ms\n", ways[w], 1e3 * predicted[w],
-                 1e3 * measured[w]);
+      fmt::print("  {:<52} predicted {:>7.1f} ms, measured {:>7.1f} ms\n", ways[w].options,
+                 1e3 * predicted[w], 1e3 * measured[w]);
     }
     return measured;
   }
@@ -139,7 +147,7 @@ gradient_clip = {}
 
   int rounds_, steps_;
   TimedRuns runs_;
-  std::string model_, cluster_;
+  std::string cluster_;
 };
 
 /// One by one, as the formulas have them.
@@ -172,7 +180,7 @@ void overlap_row(const Options& o, HeldTargets& tally) {
   fmt::print("sums beside the backward, which takes as long: {:.1f} GFLOP/s a device\n",
              formula.flops_per_s / 1e9);
   const std::vector<double> s = Measuring(samples, formula.flops_per_s / 1e12, 50, o.rounds, o.steps)
-                                    .run({kSums, kSums + " --overlap all"});
+                                    .run({{kSums}, {kSums + " --overlap all"}});
   hold_gain(o, tally, formula.in_turn_s() / formula.overlapped_s(), s[0] / s[1]);
 }
 
@@ -184,7 +192,7 @@ void hybrid_row(const Options& o, HeldTargets& tally) {
              formula.flops_per_s / 1e9);
   const std::vector<double> s =
       Measuring(samples, formula.flops_per_s / 1e12, 50, o.rounds, o.steps)
-          .run({kSums, kSumsOrFactors, kSums + " --overlap all", kSumsOrFactors + " --overlap all"});
+          .run({{kSums}, {kSumsOrFactors}, {kSums + " --overlap all"}, {kSumsOrFactors + " --overlap all"}});
   hold_gain(o, tally, formula.in_turn_s() / formula.hybrid_s(), s[0] / s[1]);
   fmt::print("  beside the backward {:.2f}\n", s[2] / s[3]);
 }
@@ -202,7 +210,7 @@ void crossover_row(const Options& o, HeldTargets& tally) {
   int most_with_factors = 0, least_with_sums = 1 << 30;
   for (const int samples : {last / 4, last - 1, last, last + 1, last + 2, 2 * last}) {
     const Measuring at(samples, flops_per_s / 1e12, 0, o.rounds, o.steps);
-    const double sums_s = at.planned_s(kSums), either_s = at.planned_s(kSumsOrFactors);
+    const double sums_s = at.planned_s({kSums}), either_s = at.planned_s({kSumsOrFactors});
     const bool takes_factors = either_s < sums_s * (1 - 1e-9);
     if (takes_factors)
       most_with_factors = std::max(most_with_factors, samples);
@@ -220,9 +228,10 @@ void crossover_row(const Options& o, HeldTargets& tally) {
 void buckets_row(const Options& o, HeldTargets&) {
   fmt::print("sums one by one or in buckets\n");
   Measuring(32, 0.25, 50, o.rounds, o.steps)
-      .run({kSums + " --overlap all", "--method data-parallel --overlap all --sync ddp",
-            "--method data-parallel --overlap all --sync one",
-            "--method data-parallel --overlap all --sync auto"});
+      .run({{kSums + " --overlap all"},
+            {"--method data-parallel --overlap all --sync ddp"},
+            {"--method data-parallel --overlap all --sync one"},
+            {"--method data-parallel --overlap all --sync auto"}});
 }
 
 /// Sums that go on beside the next forward.
@@ -233,8 +242,9 @@ void priority_row(const Options& o, HeldTargets& tally) {
              formula.flops_per_s / 1e9);
   const std::string each = "--method data-parallel --overlap all --sync each";
   const std::vector<double> s = Measuring(samples, formula.flops_per_s / 1e12, 50, o.rounds, o.steps)
-                                    .run({each, each + " --updates next-forward --sync-order ready",
-                                          each + " --updates next-forward --sync-order first-use"});
+                                    .run({{each},
+                                          {each + " --updates next-forward --sync-order ready"},
+                                          {each + " --updates next-forward --sync-order first-use"}});
   hold_gain(o, tally, formula.overlapped_s() / formula.without_barrier_s(), s[0] / s[2]);
 }
 
@@ -247,8 +257,20 @@ void zero_row(const Options& o, HeldTargets& tally) {
   const std::string zero = "--method zero-1";
   const std::vector<double> s =
       Measuring(samples, formula.flops_per_s / 1e12, 50, o.rounds, o.steps, 1)
-          .run({zero, zero + " --overlap all", zero + " --overlap all --updates next-forward"});
+          .run({{zero}, {zero + " --overlap all"}, {zero + " --overlap all --updates next-forward"}});
   hold_gain(o, tally, formula.in_turn_s() / formula.split_beside_s(), s[0] / s[2]);
+}
+
+/// Sums in half of the bytes, in turn with the computation.
+void wire_row(const Options& o, HeldTargets& tally) {
+  constexpr int samples = 512;
+  const Formula formula = as_long_as_sums(samples);
+  fmt::print(
+      "gradients sent in f32, in bf16, sums take as long as forward and backward: {:.1f} GFLOP/s a device\n",
+      formula.flops_per_s / 1e9);
+  const std::vector<double> s = Measuring(samples, formula.flops_per_s / 1e12, 50, o.rounds, o.steps)
+                                    .run({{kSums}, {kSums, "bf16.toml"}});
+  hold_gain(o, tally, formula.in_turn_s() / formula.in_turn_in_bf16_s(), s[0] / s[1]);
 }
 
 struct Row {
@@ -256,7 +278,8 @@ struct Row {
   void (*run)(const Options&, HeldTargets&);
 };
 constexpr Row kRows[] = {{"overlap", overlap_row}, {"hybrid", hybrid_row},     {"crossover", crossover_row},
-                         {"buckets", buckets_row}, {"priority", priority_row}, {"zero", zero_row}};
+                         {"buckets", buckets_row}, {"priority", priority_row}, {"zero", zero_row},
+                         {"wire", wire_row}};
 
 int run(const std::vector<std::string>& words) {
   bool check = false;
@@ -270,7 +293,7 @@ int run(const std::vector<std::string>& words) {
   }
   if (!row.empty() && std::ranges::find(kRows, row, &Row::name) == std::end(kRows))
     throw Error(ErrorKind::usage, "no row is called " + row,
-                "overlap, hybrid, crossover, buckets, priority or zero");
+                "overlap, hybrid, crossover, buckets, priority, zero or wire");
   if (const int status = status_of_hosts(); status != 0) return status;
   TomlDocument document = read_toml(ALPA_SOURCE_DIR "/tests/commands/synchronisation_targets.toml");
   options.of_formula = document.root().number("of_formula");

@@ -105,5 +105,56 @@ TEST(Conversions, ThatAreSumsAloneMayShareTheirCollectives) {
               seconds({1024, 1024}, {4}, "RR+sum0", to, 0));
 }
 
+/// A sum's on the way from one layout to another, its terms sent in bf16.
+Conversion in_bf16(const Shape& shape, const MeshShape& mesh, const char* from, const char* to) {
+  return *Conversions(two_by_four(), {0_d, mesh})
+              .between({DType::f32, shape}, parse_spec(from), parse_spec(to), DType::bf16);
+}
+
+TEST(ConversionsInAWireType, SendSumsInItAndNothingElse) {
+  for (const ConversionStep& step : in_bf16({1024, 1024}, {2, 2, 2}, "RR+sum0+sum1", "RR")) {
+    const bool sums = step.kind == ConversionKind::reduce_scatter || step.kind == ConversionKind::all_reduce;
+    EXPECT_EQ(step.wire_type, sums ? std::optional(DType::bf16) : std::nullopt) << conversion_name(step.kind);
+  }
+  EXPECT_EQ(in_bf16({8, 8}, {4}, "S0R", "RS0")[0].wire_type, std::nullopt);
+}
+
+TEST(ConversionsInAWireType, OfTheirOwnTypeAreAsThoseWithout) {
+  const Conversions conversions(two_by_four(), {0_d, {4}});
+  const TensorType whole{DType::bf16, {64, 64}};
+  EXPECT_EQ(*conversions.between(whole, parse_spec("RR+sum0"), parse_spec("RR"), DType::bf16),
+            *conversions.between(whole, parse_spec("RR+sum0"), parse_spec("RR")));
+}
+
+TEST(ConversionsInAWireType, SendHalfOfTheBytesAndRoundThemFirst) {
+  const Cluster cluster = two_by_four();
+  const CostModel costs(cluster);
+  const DeviceMesh mesh{0_d, {4}};
+  const TensorType tile{DType::f32, {1024, 1024}}, quarter{DType::f32, {256, 1024}};
+  const double elements = 1024 * 1024, launches_s = 2 * cluster.launch_s;
+  const auto rounded_s = [&](double count) { return 2 * 3 * count / cluster.memory_bytes_per_s; };  // 4 to 2
+  const ConversionStep sum = in_bf16(tile.shape, {4}, "RR+sum0", "RR")[0];
+  EXPECT_EQ(step_bytes(sum, tile, tile), 2 * elements);
+  EXPECT_EQ(packed_bytes(sum, tile), 2 * elements);
+  EXPECT_EQ(unpacked_bytes(sum, tile), 0) << "where it was packed";
+  EXPECT_DOUBLE_EQ(step_seconds(sum, tile, tile, mesh, costs),
+                   2 * 1e-6 + 2 * 0.75 * 2 * elements / 1e11 + launches_s + 2 * rounded_s(elements));
+  const ConversionStep scatter = in_bf16(tile.shape, {4}, "RR+sum0", "S0R")[0];
+  EXPECT_EQ(packed_bytes(scatter, tile), 2 * elements);
+  EXPECT_EQ(unpacked_bytes(scatter, quarter), elements / 2);
+  EXPECT_DOUBLE_EQ(
+      step_seconds(scatter, tile, quarter, mesh, costs),
+      1e-6 + 0.75 * 2 * elements / 1e11 + launches_s + rounded_s(elements) + rounded_s(elements / 4));
+}
+
+TEST(ConversionsInAWireType, HoldWhatIsPackedBesideWhatTheySumOver) {
+  const Conversion steps = in_bf16({64, 64}, {4}, "RR+sum0", "RR");
+  const auto bytes = [&](ConversionEnd end) {
+    return conversion_bytes(steps, {DType::f32, {64, 64}}, parse_spec("RR+sum0"), {4}, end);
+  };
+  EXPECT_EQ(bytes(ConversionEnd::over_source).first, 2 * 64 * 64);
+  EXPECT_EQ(bytes(ConversionEnd::fresh).first, 2 * 64 * 64 + 4 * 64 * 64);
+}
+
 }  // namespace
 }  // namespace alpa

@@ -18,6 +18,7 @@ namespace ops {
 std::unique_ptr<Kernel> make_cpu_kernel(const OpDef&, const KernelShape&);
 
 /// As make_box_copy, on host memory.
-std::unique_ptr<Kernel> make_box_copy_cpu(const Box& from, const Box& to, const Shape& extent, DType);
+std::unique_ptr<Kernel> make_box_copy_cpu(const Box& from, const Box& to, const Shape& extent,
+                                          DType from_type, DType to_type);
 
 }  // namespace alpa

@@ -1,9 +1,11 @@
 #include <algorithm>
 #include <cassert>
 #include <cstring>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "libalpa/base/float_types.h"
 #include "libalpa/kernels/contraction.h"
 #include "libalpa/kernels/cpu/host_loops.h"
 #include "libalpa/kernels/cpu/kernels_cpu.h"
@@ -13,7 +15,18 @@
 namespace alpa {
 namespace {
 
-/// Copies elements of type T along nested loops; `left` strides the source, `result` the target.
+/// `count` elements that lie one after another, each as the nearest S.
+template <class T, class S>
+void copy_elements(const T* from, S* to, std::int64_t count) {
+  if constexpr (std::is_same_v<T, S>) {
+    std::memcpy(to, from, static_cast<std::size_t>(count) * sizeof(T));
+  } else {
+#pragma omp simd
+    for (std::int64_t i = 0; i < count; ++i) to[i] = from_float<S>(to_float(from[i]));
+  }
+}
+
+/// Copies elements of type T, as type S, along nested loops; `left` strides the source, `result` the target.
 ///
 /// Two loops are innermost: the one that is contiguous in the target and the one that is contiguous in the
 /// source (the same one where nothing is transposed). They are walked in square blocks, so that both sides
@@ -26,11 +39,11 @@ class StridedCopy {
     runs_ = trip_count(outer_);
   }
 
-  template <class T>
-  void run(const T* from, T* to) const {
+  template <class T, class S>
+  void run(const T* from, S* to) const {
     if (runs_ == 1 && columns_.left == 1) {
       for_ranges(columns_.size, kElementGrain, [=](std::int64_t begin, std::int64_t end) {
-        std::memcpy(to + begin, from + begin, static_cast<std::size_t>(end - begin) * sizeof(T));
+        copy_elements(from + begin, to + begin, end - begin);
       });
       return;
     }
@@ -54,8 +67,8 @@ class StridedCopy {
     outer_.erase(at);
   }
 
-  template <class T>
-  void copy_rows(std::int64_t run, std::int64_t first_row, const T* from, T* to) const {
+  template <class T, class S>
+  void copy_rows(std::int64_t run, std::int64_t first_row, const T* from, S* to) const {
     for (std::size_t d = outer_.size(); d-- > 0;) {
       const std::int64_t place = run % outer_[d].size;
       run /= outer_[d].size;
@@ -64,14 +77,14 @@ class StridedCopy {
     }
     const std::int64_t last_row = first_row + kBlock < rows_.size ? first_row + kBlock : rows_.size;
     if (columns_.left == 1) {
-      std::memcpy(to, from, static_cast<std::size_t>(columns_.size) * sizeof(T));
+      copy_elements(from, to, columns_.size);
       return;
     }
     for (std::int64_t c0 = 0; c0 < columns_.size; c0 += kBlock) {
       const std::int64_t c1 = c0 + kBlock < columns_.size ? c0 + kBlock : columns_.size;
       for (std::int64_t r = first_row; r < last_row; ++r)
         for (std::int64_t c = c0; c < c1; ++c)
-          to[r * rows_.result + c] = from[r * rows_.left + c * columns_.left];
+          copy_elements(from + r * rows_.left + c * columns_.left, to + r * rows_.result + c, 1);
     }
   }
 
@@ -80,23 +93,35 @@ class StridedCopy {
   std::int64_t runs_ = 1;
 };
 
-/// Copies elements of that many bytes, from and to these places in the call's tensors.
-std::unique_ptr<Kernel> copy_kernel(StridedCopy copy, std::int64_t element_bytes, std::int64_t from_element,
-                                    std::int64_t to_element) {
+/// Copies elements from and to these places in the call's tensors.
+template <class T, class S>
+std::unique_ptr<Kernel> copy_kernel(StridedCopy copy, std::int64_t from_element, std::int64_t to_element) {
   return host_kernel([=, copy = std::move(copy)](const KernelCall& call) {
-    if (element_bytes == 2)
-      copy.run(call.operand<std::uint16_t>(0) + from_element, call.result<std::uint16_t>(0) + to_element);
-    else
-      copy.run(call.operand<std::uint32_t>(0) + from_element, call.result<std::uint32_t>(0) + to_element);
+    copy.run(call.operand<T>(0) + from_element, call.result<S>(0) + to_element);
   });
+}
+
+/// As they are.
+std::unique_ptr<Kernel> same_copy_kernel(StridedCopy copy, DType type, std::int64_t from_element,
+                                         std::int64_t to_element) {
+  return dtype_bytes(type) == 2
+             ? copy_kernel<std::uint16_t, std::uint16_t>(std::move(copy), from_element, to_element)
+             : copy_kernel<std::uint32_t, std::uint32_t>(std::move(copy), from_element, to_element);
 }
 
 }  // namespace
 
-std::unique_ptr<Kernel> make_box_copy_cpu(const Box& from, const Box& to, const Shape& extent, DType dtype) {
+std::unique_ptr<Kernel> make_box_copy_cpu(const Box& from, const Box& to, const Shape& extent,
+                                          DType from_type, DType to_type) {
   assert(extent.size() == from.tensor.size() && extent.size() == to.tensor.size());
-  return copy_kernel(StridedCopy(copy_loops_of(from, to, extent)), dtype_bytes(dtype), first_element(from),
-                     first_element(to));
+  StridedCopy copy(copy_loops_of(from, to, extent));
+  const std::int64_t from_element = first_element(from), to_element = first_element(to);
+  if (from_type == to_type) return same_copy_kernel(std::move(copy), to_type, from_element, to_element);
+  if (from_type == DType::f32 && to_type == DType::bf16)
+    return copy_kernel<float, Bfloat16>(std::move(copy), from_element, to_element);
+  if (from_type == DType::bf16 && to_type == DType::f32)
+    return copy_kernel<Bfloat16, float>(std::move(copy), from_element, to_element);
+  return nullptr;
 }
 
 std::unique_ptr<Kernel> ops::rearrange_cpu(const KernelShape& shape) {
@@ -106,7 +131,7 @@ std::unique_ptr<Kernel> ops::rearrange_cpu(const KernelShape& shape) {
   const ShardingRule rule = rule_of(rearrange, {shape.operands, shape.attributes});
   for (std::size_t f = 0; f < rule.factors.size(); ++f)
     if (rule.reduces(0, static_cast<int>(f))) return nullptr;
-  return copy_kernel(StridedCopy(copy_loops_of(rule)), dtype_bytes(shape.operands[0].dtype), 0, 0);
+  return same_copy_kernel(StridedCopy(copy_loops_of(rule)), shape.operands[0].dtype, 0, 0);
 }
 
 }  // namespace alpa

@@ -22,6 +22,7 @@ bool has_cuda_kernel(const OpDef&);
 std::unique_ptr<Kernel> make_cuda_kernel(Device&, const OpDef&, const KernelShape&);
 
 /// As make_box_copy, on a CUDA device.
-std::unique_ptr<Kernel> make_box_copy_cuda(const Box& from, const Box& to, const Shape& extent, DType);
+std::unique_ptr<Kernel> make_box_copy_cuda(const Box& from, const Box& to, const Shape& extent,
+                                           DType from_type, DType to_type);
 
 }  // namespace alpa

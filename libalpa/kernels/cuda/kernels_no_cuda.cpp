@@ -13,7 +13,7 @@ std::unique_ptr<Kernel> make_cuda_kernel(Device&, const OpDef& op, const KernelS
               "build with the cuda preset, or use a CPU device");
 }
 
-std::unique_ptr<Kernel> make_box_copy_cuda(const Box&, const Box&, const Shape&, DType) {
+std::unique_ptr<Kernel> make_box_copy_cuda(const Box&, const Box&, const Shape&, DType, DType) {
   throw Error(ErrorKind::run_time, "cannot copy on a CUDA device: this build has no CUDA backend",
               "build with the cuda preset, or use a CPU device");
 }

@@ -45,10 +45,12 @@ class SynchronisationWords {
 
  private:
   void add_steps(ValueIndex value, const ShardingSpec& from, const ShardingSpec& to, const char* when) {
-    const Conversion* const steps = conversions_.between(value_of(graph_, value).type, from, to);
+    const Value& converted = value_of(graph_, value);
+    const Conversion* const steps = conversions_.between(converted.type, from, to, converted.wire_type);
     for (const ConversionStep& step : steps ? *steps : Conversion())
-      words_.push_back(fmt::format("{} over {} devices (axis {}){}", conversion_name(step.kind),
-                                   shape_[step.axis], step.axis, when));
+      words_.push_back(fmt::format(
+          "{} over {} devices (axis {}){}{}", conversion_name(step.kind), shape_[step.axis], step.axis,
+          step.wire_type ? fmt::format(" in {}", dtype_name(*step.wire_type)) : "", when));
   }
 
   void add_gradient(ValueIndex gradient, const ShardingSpec& summed) {

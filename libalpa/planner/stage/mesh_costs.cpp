@@ -62,8 +62,13 @@ const std::vector<double>& LayoutTable::seconds_from(int number, double shared_b
   std::vector<double>& row = rows[number];
   if (row.empty())
     for (const ShardingSpec& to : specs_)
-      row.push_back(conversions.seconds(whole_, spec(number), to, costs, shared_bytes));
+      row.push_back(conversions.seconds(whole_, spec(number), to, costs, shared_bytes, wire_type_));
   return row;
+}
+
+double LayoutTable::reduction_seconds(int number, const Conversions& conversions,
+                                      const CostModel& costs) const {
+  return conversions.seconds(whole_, spec(number), without_terms(spec(number)), costs, 0, wire_type_);
 }
 
 const std::vector<ConversionBytes>& LayoutTable::bytes_from(int number, ConversionEnd end,
@@ -73,7 +78,7 @@ const std::vector<ConversionBytes>& LayoutTable::bytes_from(int number, Conversi
   std::vector<ConversionBytes>& row = rows[number];
   if (!row.empty()) return row;
   for (const ShardingSpec& to : specs_) {
-    const Conversion* steps = conversions.between(whole_, spec(number), to);
+    const Conversion* steps = conversions.between(whole_, spec(number), to, wire_type_);
     row.push_back(steps ? conversion_bytes(*steps, whole_, spec(number), mesh_, end) : ConversionBytes{});
   }
   return row;
@@ -86,19 +91,27 @@ MeshCosts::MeshCosts(const Graph& graph, MeshShape mesh, const CostModel& costs)
       resting_(graph.values.size(), nullptr) {
   for (const Value& value : graph.values) {
     LayoutTable& table =
-        by_type_.try_emplace({value.type.dtype, value.type.shape}, value.type, mesh_).first->second;
+        by_type_.try_emplace({value.type.dtype, value.type.shape, value.wire_type}, value, mesh_)
+            .first->second;
     table.add(replicated_spec(value.type.shape.size()));
     tables_.push_back(&table);
   }
-  std::map<std::string, const std::vector<NodeOption>*> known;
+  std::map<std::pair<std::string, std::vector<LayoutTable*>>, const std::vector<NodeOption>*> known;
   for (const Node& node : graph.nodes) {
     options_.push_back(nullptr);
     if (node.op->reduces_globally) continue;
-    if (node.op->sums_micro_batches)
-      bucket_bytes_ += static_cast<double>(buffer_bytes(value_of(graph, node.results[0]).type));
+    if (node.op->sums_micro_batches) {
+      const Value& sum = value_of(graph, node.results[0]);
+      bucket_bytes_ +=
+          static_cast<double>(buffer_bytes({sum.wire_type.value_or(sum.type.dtype), sum.type.shape}));
+    }
     const std::vector<TensorType> types = operand_types(graph, node);
     // Signatures leave out what does not change the time, and no strategy depends on that either.
-    const auto [at, is_new] = known.try_emplace(signature_of(*node.op, {types, node.attributes}));
+    std::vector<LayoutTable*> tables;  // which have the numbers of its layouts
+    for (const std::vector<ValueIndex>& values : {node.operands, node.results})
+      for (const ValueIndex value : values) tables.push_back(tables_[value]);
+    const auto [at, is_new] =
+        known.try_emplace({signature_of(*node.op, {types, node.attributes}), std::move(tables)});
     if (is_new) at->second = &distinct_.emplace_back(price(graph, node));
     options_.back() = at->second;
   }
@@ -201,10 +214,9 @@ std::int64_t MeshCosts::workspace_of_one(const OpDef& op, ValueIndex value, int 
 
 double MeshCosts::reduction_seconds(ValueIndex value, int layout) const {
   const LayoutTable& table = layouts(value);
-  const ShardingSpec& spec = table.spec(layout);
-  if (!spec.is_partial()) return 0;
+  if (!table.spec(layout).is_partial()) return 0;
   const std::lock_guard lock(mutex_);
-  return conversions_.seconds(table.whole(), spec, without_terms(spec), costs_);
+  return table.reduction_seconds(layout, conversions_, costs_);
 }
 
 const MeshCosts& CostTable::known(const DeviceMesh& mesh) const {

@@ -5,6 +5,8 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <tuple>
 #include <vector>
 
 #include "libalpa/graph/graph.h"
@@ -13,11 +15,12 @@
 
 namespace alpa {
 
-/// The layouts that one type of tensor can have on a mesh, numbered, and what it costs to turn one into
-/// another.
+/// The layouts that one type of tensor, sent in one type, can have on a mesh, numbered, and what it costs to
+/// turn one into another.
 class LayoutTable {
  public:
-  LayoutTable(TensorType whole, MeshShape mesh) : whole_(std::move(whole)), mesh_(std::move(mesh)) {}
+  LayoutTable(const Value& any, MeshShape mesh)
+      : whole_(any.type), wire_type_(any.wire_type), mesh_(std::move(mesh)) {}
 
   int add(const ShardingSpec&);         ///< its number, old or new
   int find(const ShardingSpec&) const;  ///< -1: not there
@@ -31,11 +34,15 @@ class LayoutTable {
   const std::vector<double>& seconds_from(int number, double shared_bytes, const Conversions&,
                                           const CostModel&);
 
+  /// Of the terms of a partial one.
+  double reduction_seconds(int number, const Conversions&, const CostModel&) const;
+
   /// Likewise what memory that takes; none where there is no way.
   const std::vector<ConversionBytes>& bytes_from(int number, ConversionEnd, const Conversions&);
 
  private:
   TensorType whole_;
+  std::optional<DType> wire_type_;
   MeshShape mesh_;
   std::map<ShardingSpec, int> number_;
   std::vector<ShardingSpec> specs_;
@@ -100,7 +107,7 @@ class MeshCosts {
   Conversions conversions_;
   double bucket_bytes_ = 0;   ///< of all gradients: no bucket has more
   mutable std::mutex mutex_;  ///< of conversions
-  mutable std::map<std::pair<DType, Shape>, LayoutTable> by_type_;
+  mutable std::map<std::tuple<DType, Shape, std::optional<DType>>, LayoutTable> by_type_;
   std::map<std::pair<DType, Shape>, std::vector<int>> resting_by_type_;
   std::deque<std::vector<NodeOption>> distinct_;         ///< equal nodes share one
   std::vector<const std::vector<NodeOption>*> options_;  ///< [node]

@@ -165,12 +165,16 @@ class MemoryOverTime {
 
   /// What a conversion holds at its tick, where what it starts from is counted in `held` or (0) elsewhere.
   std::int64_t peak(ValueIndex v, int from, int to, ConversionEnd end, std::int64_t held) {
+    const ConversionBytes& beside = beside_conversion(v, from, to, end);
+    return std::max(held + beside.first, beside.later);
+  }
+
+  const ConversionBytes& beside_conversion(ValueIndex v, int from, int to, ConversionEnd end) {
     if (const std::tuple conversions(v, from, end); row_ != conversions) {
       row_ = conversions;
       bytes_of_row_ = &mesh_costs_.conversion_bytes(v, from, end);  // shared by threads, so it locks
     }
-    const ConversionBytes& beside = (*bytes_of_row_)[to];
-    return std::max(held + beside.first, beside.later);
+    return (*bytes_of_row_)[to];
   }
 
   /// The same where what it ends in is counted elsewhere too. (Where there is no way, none.)
@@ -227,9 +231,8 @@ class MemoryOverTime {
           // Where it is taken as it is, it is counted here from its last use on.
           const std::int64_t before_it = start.lasts || from.at_rest || !is_last ? 0 : bytes(v, from.layout);
           if (same) return {before_it, before_it, 0, 0};
-          const std::int64_t now = peak(v, from.layout, to.layout, end_of_it, before_it),
-                             after = now == 0 ? 0 : bytes(v, to.layout);  // 0: it is summed in place
-          return {now, after, before_it, others * after};
+          const std::int64_t after = beside_conversion(v, from.layout, to.layout, end_of_it).end;
+          return {peak(v, from.layout, to.layout, end_of_it, before_it), after, before_it, others * after};
         },
         others);
   }

@@ -117,25 +117,31 @@ BufferIndex MeshLowering::split_sum(ValueIndex sum) {
   return known->second;
 }
 
-/// Over devices, where it takes no memory or has it from the backward on, in the order in which the backward
-/// is done with them, so that none waits for another that comes later, or in the plan's turns.
+/// Over devices, where it takes no memory or has it from the backward on (or is in a bucket), in the order in
+/// which the backward is done with them, so that none waits for another that comes later, or in the plan's
+/// turns.
 void MeshLowering::sum_gradients() {
   std::vector<ReducedGradient> sums = converted_gradients(placement_, mesh_, values_.conversions());
-  if (!splits_early_) std::erase_if(sums, [](const auto& each) { return !is_sum_alone(each.steps); });
+  const auto comes_later = [&](const ReducedGradient& each) {
+    return !is_sum_alone(each.steps) || (each.steps.front().wire_type && plan_.bucket_of(each.sum) < 0);
+  };
+  if (!splits_early_) std::erase_if(sums, comes_later);
   std::ranges::stable_sort(sums, {},
                            [&](const ReducedGradient& each) { return plan_.sync_of(each.sum).turn; });
   std::map<int, std::vector<ValueIndex>> buckets;
   for (const ReducedGradient& each : sums)
     if (const int bucket = plan_.bucket_of(each.sum); bucket >= 0) buckets[bucket].push_back(each.sum);
+  values_.set_early(splits_early_);
   for (const ReducedGradient& each : sums) {
     const int bucket = plan_.bucket_of(each.sum);
     if (!is_sum_alone(each.steps))
-      values_.bring_early(each.sum, split_sum(each.sum));
+      values_.bring_to(each.sum, split_sum(each.sum));
     else if (bucket < 0)
       values_.fetch_for_segment(each.sum);
     else if (buckets.at(bucket).back() == each.sum)
       values_.sum_together(buckets.at(bucket));
   }
+  values_.set_early(false);
 }
 
 /// A node's operator over one tile, each element of the whole counted once over all copies.

@@ -195,7 +195,8 @@ bool MeshValues::sums_in_place(ValueIndex value) const {
 const Conversion* MeshValues::steps_in_place(ValueIndex value) {
   if (!sums_in_place(value)) return nullptr;
   const TensorType whole{buffer(fetch_resting(value)).tile.dtype, value_of(graph_, value).type.shape};
-  return conversions_.between(whole, resting_layout(value), segment_layout(value));
+  return conversions_.between(whole, resting_layout(value), segment_layout(value),
+                              value_of(graph_, value).wire_type);
 }
 
 void MeshValues::sum_together(const std::vector<ValueIndex>& sums) {
@@ -214,17 +215,15 @@ void MeshValues::sum_together(const std::vector<ValueIndex>& sums) {
   }
   for (ConversionStep step : steps) {
     step.after = replicated_spec(1);
-    emit(Convert{std::move(step), bucket, bucket, {}, {}});
+    emit_conversion(std::move(step), bucket, bucket);
   }
   for (const ValueIndex sum : sums) known_.available[{sum, segment_layout(sum)}] = fetch_resting(sum);
 }
 
-void MeshValues::bring_early(ValueIndex sum, BufferIndex destination) {
-  is_early_ = true;
+void MeshValues::bring_to(ValueIndex sum, BufferIndex destination) {
   const ShardingSpec layout = segment_layout(sum);
   known_.available[{sum, layout}] =
       converted(sum, fetch_resting(sum), resting_layout(sum), layout, destination, sums_in_place(sum));
-  is_early_ = false;
 }
 
 ShardingSpec MeshValues::segment_layout(ValueIndex value) const {
@@ -308,28 +307,30 @@ BufferIndex MeshValues::obtain(ValueIndex value, const ShardingSpec& layout) {
 BufferIndex MeshValues::converted(ValueIndex value, BufferIndex from, const ShardingSpec& from_layout,
                                   const ShardingSpec& to, BufferIndex destination, bool over_source) {
   const TensorType whole{program_.buffers[from].tile.dtype, value_of(graph_, value).type.shape};
-  const Conversion* steps = conversions_.between(whole, from_layout, to);
+  const Conversion* steps = conversions_.between(whole, from_layout, to, value_of(graph_, value).wire_type);
   assert(steps && "the plan asks for a conversion that cannot be");
   const std::size_t in_place = over_source ? steps_over_source(*steps) : 0;
   BufferIndex current = from;
   for (std::size_t i = 0; i < steps->size(); ++i) {
     const ConversionStep& step = (*steps)[i];
-    const TensorType before = program_.buffers[current].tile;
-    const TensorType after = tile_type(whole, step.after, shape());
-    if (i < in_place) {
-      emit(Convert{step, current, current, {}, {}});
-      continue;
-    }
     const bool last = i + 1 == steps->size();
-    const BufferIndex next = last && destination >= 0
+    const BufferIndex next = i < in_place ? current
+                             : last && destination >= 0
                                  ? destination
-                                 : new_buffer(value_of(graph_, value).name, value, step.after, after,
+                                 : new_buffer(value_of(graph_, value).name, value, step.after,
+                                              tile_type(whole, step.after, shape()),
                                               is_early_ ? Residence::step : Residence::segment);
-    emit(Convert{step, current, next, scratch("packed", packed_bytes(step, before)),
-                 scratch("unpacked", unpacked_bytes(step, after))});
+    emit_conversion(step, current, next);
     current = next;
   }
   return current;
+}
+
+void MeshValues::emit_conversion(ConversionStep step, BufferIndex from, BufferIndex to) {
+  const std::string of_lane = is_early_ ? fmt::format(" for axis {}", step.axis) : "";
+  const BufferIndex packed = scratch("packed" + of_lane, packed_bytes(step, buffer(from).tile));
+  const BufferIndex unpacked = scratch("unpacked" + of_lane, unpacked_bytes(step, buffer(to).tile));
+  emit(Convert{std::move(step), from, to, packed, unpacked});
 }
 
 }  // namespace alpa

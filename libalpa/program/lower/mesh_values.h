@@ -83,9 +83,12 @@ class MeshValues {
   /// become views of one.
   void sum_together(const std::vector<ValueIndex>& sums);
 
-  /// A sum of gradients in the layout of the update, made there while the backward still goes on, or the next
-  /// step has begun: nothing that it takes for that is of the segment alone.
-  void bring_early(ValueIndex sum, BufferIndex destination);
+  /// A sum of gradients in the layout of the update, made there.
+  void bring_to(ValueIndex sum, BufferIndex destination);
+
+  /// Whether conversions from now on may go on while the backward does, or the next step has begun: nothing
+  /// that they take for that is of the segment alone.
+  void set_early(bool is_early) { is_early_ = is_early; }
 
   /// The value in the layout in which it leaves the mesh.
   BufferIndex fetch_leaving(ValueIndex value, const ShardingSpec& layout);
@@ -102,6 +105,7 @@ class MeshValues {
   const MeshShape& shape() const { return program_.mesh.shape; }
   int lane_of(const InstructionBody&);
   BufferIndex brought(ValueIndex value, const ShardingSpec& layout);
+  void emit_conversion(ConversionStep, BufferIndex from, BufferIndex to);
   bool in_update() const { return segment() == SegmentKind::update || when_ == When::of_step_before; }
   bool sums_in_place(ValueIndex value) const;  ///< where that is what brings it into the update's layout
   const Conversion* steps_in_place(ValueIndex value);  ///< by which it does so; null: not in place
@@ -115,7 +119,7 @@ class MeshValues {
   Conversions conversions_;
   MeshProgram program_;
   When when_ = When::every_micro_batch;
-  bool is_early_ = false;                          ///< what is emitted (bring_early)
+  bool is_early_ = false;                          ///< conversions that are emitted
   std::map<std::string, BufferIndex> scratch_of_;  ///< of that by name, for one after another
   std::set<ValueIndex> kept_values_, kept_for_weights_;
   std::map<ValueIndex, BufferIndex> starts_of_weights_;  ///< where they do not rest

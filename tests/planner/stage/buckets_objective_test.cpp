@@ -28,7 +28,7 @@ class BucketsStageObjective : public StageObjective {
   }
 };
 
-// Whichever sums share a collective. Where messages take no time to start, all take what they take together.
+// Whichever sums share a collective. Where nothing takes time to start, all take what they take together.
 TEST_P(BucketsStageObjective, IsTheLeastThatTheProgramTakes) {
   std::mt19937 random(7);
   std::size_t in_buckets = 0;
@@ -69,11 +69,12 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(ObjectiveCase{"gpt", {2}, 1, 2, 0}, ObjectiveCase{"gpt", {4}, 1, 2, 0},
                     ObjectiveCase{"gpt", {2, 2}, 2, 4, 2}, ObjectiveCase{"unclipped", {2}, 2, 4, 0},
                     ObjectiveCase{"unet", {2}, 2, 2, 0}, ObjectiveCase{"adafactor", {2, 2}, 1, 2, 0},
-                    ObjectiveCase{"bf16_sums", {2}, 2, 4, 0}, before_norm({"gpt", {2, 2}, 1, 2, 0}),
+                    ObjectiveCase{"bf16_sums", {2}, 2, 4, 0}, ObjectiveCase{"bf16_wire", {4}, 1, 2, 0}, before_norm({"gpt", {2, 2}, 1, 2, 0}),
                     without_latency({"gpt", {2}, 2, 4, 0}), without_latency({"gpt", {2, 2}, 1, 2, 0}),
                     without_latency({"llama", {2}, 1, 2, 0}), without_latency({"moe", {2}, 1, 2, 0}),
                     without_latency({"unet", {2}, 2, 2, 0}), without_latency({"adafactor", {2, 2}, 1, 2, 0}),
                     without_latency({"bf16_sums", {2}, 2, 4, 0}),
+                    without_latency({"bf16_wire", {2, 2}, 1, 2, 0}),
                     without_latency({"mlp", {2, 2, 2}, 1, 2, 0})),
     case_name);
 

@@ -57,7 +57,7 @@ struct ObjectiveCase {
   bool on_nodes = false;  ///< each stage on a node of its own
   Overlap overlap = Overlap::none;
   UpdateOrder updates = UpdateOrder::after_norm;
-  bool has_latency = true;  ///< messages take time to start
+  bool has_latency = true;  ///< messages and kernels take time to start
 };
 
 inline void PrintTo(const ObjectiveCase& c, std::ostream* out) {
@@ -101,7 +101,8 @@ class StageObjective : public testing::TestWithParam<ObjectiveCase> {
   static Cluster cluster() {
     Cluster cluster = small_cluster(GetParam().on_nodes ? device_count(GetParam().mesh) : 8);
     if (GetParam().on_nodes) cluster.nodes = GetParam().stages;
-    if (!GetParam().has_latency) cluster.within_node.latency_s = cluster.between_nodes.latency_s = 0;
+    if (!GetParam().has_latency)
+      cluster.within_node.latency_s = cluster.between_nodes.latency_s = cluster.launch_s = 0;
     return cluster;
   }
 
