@@ -172,9 +172,7 @@ const std::vector<PlannerMethod>& planner_methods() {
       {"zero-3", "likewise, and parameters are split"},
       {"poseidon",
        "data-parallel, but where it is cheaper the gradient of a weight is made by every device, of what it "
-       "is "
-       "a product of, for all samples",
-       true, not_in_auto},
+       "is a product of, for all samples"},
       {"tensor", "neither batch nor sequence is split, but all else"},
       {"sequence", "the sequence is split; what needs all of it gathers it"},
       {"ring", "likewise, but attention passes keys and values around"},

@@ -115,6 +115,17 @@ TEST(SufficientFactors, AreNoPartOfDataParallelism) {
   EXPECT_FALSE(gathers_factors(planned("data-parallel", 1)));
 }
 
+// Else it would be data parallelism, which is one of them.
+TEST(SufficientFactors, AreABaselineWhereTheyAreFewerBytesThanTheSum) {
+  const auto last = static_cast<std::int64_t>(2 * kRows * kColumns / (kDevices * (kRows + kColumns)));
+  const auto tries_them = [](std::int64_t samples) {
+    return std::ranges::any_of(planned("auto", samples).plan.prediction.candidates,
+                               [](const Candidate& each) { return each.method.starts_with("poseidon"); });
+  };
+  EXPECT_TRUE(tries_them(last));
+  EXPECT_FALSE(tries_them(last + 1));
+}
+
 TEST(SufficientFactors, MakeNoPlanSlower) {
   PlannerOptions options;
   options.micro_batches = 1;

@@ -29,12 +29,13 @@ BaselineTrials::BaselineTrials(const CostModel& costs, const PlannerOptions& opt
       clock_(clock),
       threads_(thread_count(options.threads)) {}
 
-bool BaselineTrials::try_all(PricedGraph& graph, int micro_batches, int devices) {
+bool BaselineTrials::try_all(PricedGraph& graph, int micro_batches, int devices,
+                             const std::vector<std::string>& methods) {
   const std::string name = fmt::format("baselines, {}", count_text(micro_batches, "micro-batch"));
   const Cluster &cluster = costs_.cluster(), fastest = best_of_parts(cluster);
   const Baselines named(graph.graph, devices, cluster, micro_batches, options_);
   std::vector<Bounded> all;
-  for (const std::string& method : baseline_names())
+  for (const std::string& method : methods)
     if (is_wanted(options_, method))
       for (PinnedPlan& pinned : named.of(method)) {
         if (is_against(pinned, graph.graph) || is_known_short(pinned)) continue;

@@ -14,10 +14,10 @@ class BaselineTrials {
  public:
   BaselineTrials(const CostModel&, const PlannerOptions&, PlanSelection&, PlanningClock&);
 
-  /// All that the options want with so many micro-batches, those first that may be the fastest. What cannot
-  /// come near the best plan so far is left at its bound. Goes on whatever the time, as long as there is no
-  /// plan and no stop was asked for; false where some were left for that.
-  bool try_all(PricedGraph&, int micro_batches, int devices);
+  /// Those of the methods that the options want, with so many micro-batches, those first that may be the
+  /// fastest. What cannot come near the best plan so far is left at its bound. Goes on whatever the time, as
+  /// long as there is no plan and no stop was asked for; false where some were left for that.
+  bool try_all(PricedGraph&, int micro_batches, int devices, const std::vector<std::string>& methods);
 
   /// A pin is tried whatever it takes.
   void try_pinned(PricedGraph&, PinnedPlan);

@@ -29,6 +29,18 @@ double most_flops_per_s(const Cluster& cluster) {
 
 }  // namespace
 
+bool has_small_factors(const Graph& graph, int micro_batches) {
+  return std::ranges::any_of(graph.nodes, [&](const Node& sum) {
+    if (!sum.op->sums_micro_batches) return false;
+    const NodeIndex maker = value_of(graph, sum.operands[0]).producer;
+    if (maker < 0 || !node_of(graph, maker).op->is_product) return false;
+    double factors = 0;
+    for (const TensorType& factor : operand_types(graph, node_of(graph, maker)))
+      factors += static_cast<double>(micro_batches) * static_cast<double>(byte_count(factor));
+    return factors < 2 * static_cast<double>(byte_count(value_of(graph, sum.results[0]).type));
+  });
+}
+
 Baselines::Baselines(const Graph& graph, int devices, const Cluster& cluster, int micro_batches,
                      const PlannerOptions& options)
     : graph_(graph),
@@ -211,7 +223,7 @@ std::vector<PinnedPlan> Baselines::of(const std::string& method) const {
   if (const auto found = kinds_of_data_parallel.find(method); found != kinds_of_data_parallel.end())
     return graph_.samples % devices_ == 0 ? one_stage(AxisRole::data, found->second)
                                           : std::vector<PinnedPlan>{};
-  if (method == "poseidon")
+  if (method == kFactorsMethod)
     return graph_.samples % devices_ == 0 ? one_stage(AxisRole::factors, StateSharding::none)
                                           : std::vector<PinnedPlan>{};
   if (method == "sequence" || method == "ring")

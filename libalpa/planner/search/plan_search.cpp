@@ -59,6 +59,7 @@ class PlanSearch {
     if (!selection_.has_winner() && left_out_.is_cut_short())
       throw OutOfTime(ErrorKind::infeasible, "no plan was found: " + left_out_.text(),
                       "a longer --time-limit, or --method auto, which looks at baselines first");
+    baselines_.note_left();
     clock_.begin("the plan's timeline", 0);
     Plan plan = selection_.result();
     plan.prediction.hit_time_limit = selection_.out_of_time() || !left_out_.is_nothing();
@@ -91,7 +92,9 @@ class PlanSearch {
     const Graph& graph = graphs_.of(counts.front()).graph;
     refuse_what_cannot_fit(graph, costs_.cluster(), devices_);
     offered_.cut(graph, devices_);
-    baselines(counts);
+    std::vector<std::string> methods = baseline_names();
+    if (options_.method == "auto") std::erase(methods, kFactorsMethod);  // comes later
+    baselines(counts, methods);
     if (wants("search")) {
       search_all(counts);
       prove_all();
@@ -103,14 +106,20 @@ class PlanSearch {
   }
 
   /// Many micro-batches first, with which most models are best.
-  void baselines(std::vector<int> counts) {
+  void baselines(std::vector<int> counts, const std::vector<std::string>& methods) {
     std::ranges::reverse(counts);
     for (std::span<const int> left = counts; !left.empty(); left = left.subspan(1)) {
-      const bool are_done =
-          selection_.has_time() && baselines_.try_all(graphs_.first_of(left), left.front(), devices_);
+      const bool are_done = selection_.has_time() &&
+                            baselines_.try_all(graphs_.first_of(left), left.front(), devices_, methods);
       if (!are_done) left_out_.note("baselines", left.front());
     }
-    baselines_.note_left();
+  }
+
+  /// They are fast with few micro-batches, which says nothing of how many a pipeline had better have. Where
+  /// no factors are small they are data parallelism.
+  void baselines_of_factors(const std::vector<int>& counts) {
+    if (options_.method == "auto" && has_small_factors(graphs_.of(counts.front()).graph, counts.front()))
+      baselines(counts, {kFactorsMethod});
   }
 
   /// On as many devices as the winner takes, which it need not beat: what it finds by itself is the question.
@@ -137,6 +146,7 @@ class PlanSearch {
         search_any(count, first_axes);
       if (!open_.contains(count)) graphs_.erase(count);
     }
+    baselines_of_factors(counts);
     while (const std::optional<int> count = unsearched_beside_fastest(counts)) {
       std::erase(unsearched_, *count);
       search_any(*count, first_axes);
