@@ -36,6 +36,7 @@ void correct_kinds(Profile& profile, const std::map<std::string, double>& factor
   multiply(cluster.between_nodes, factor_of(cost_kind_of_collective(CollectiveKind::send, true)));
   cluster.launch_s *= factor_of(kCostOfCopies);
   cluster.memory_bytes_per_s /= factor_of(kCostOfCopies);
+  cluster.host_bytes_per_s /= factor_of(kCostOfMoves);
 }
 
 double correct_smallest_sum(Profile& profile, GroupShape all_devices, double seconds) {

@@ -64,6 +64,8 @@ class ClusterReader {
     cluster.nics_per_node = static_cast<int>(root_.integer("nics_per_node", nics, kNicsRange));
     cluster.overlap_slowdown =
         root_.number("overlap_slowdown", measured_ ? measured_->overlap_slowdown : 1, kSlowdownRange);
+    if (measured_ || root_.has("host_gb_per_s"))
+      cluster.host_bytes_per_s = figure("host_gb_per_s", kGiga, kRateRange, &Cluster::host_bytes_per_s);
     return cluster;
   }
 
@@ -170,7 +172,8 @@ std::vector<Figure> figures(const Cluster& given, const Cluster& measured) {
       {"f16_tflops", given.f16_flops_per_s / kTera, measured.f16_flops_per_s / kTera},
       {"memory_gb_per_s", given.memory_bytes_per_s / kGiga, measured.memory_bytes_per_s / kGiga},
       {"launch_us", given.launch_s / kMicro, measured.launch_s / kMicro},
-      {"overlap_slowdown", given.overlap_slowdown, measured.overlap_slowdown}};
+      {"overlap_slowdown", given.overlap_slowdown, measured.overlap_slowdown},
+      {"host_gb_per_s", given.host_bytes_per_s / kGiga, measured.host_bytes_per_s / kGiga}};
   const auto add = [&](const char* latency, const char* rate, const Link& one, const Link& other) {
     all.push_back({latency, one.latency_s / kMicro, other.latency_s / kMicro});
     all.push_back({rate, one.bytes_per_s / kGiga, other.bytes_per_s / kGiga});
@@ -212,6 +215,7 @@ void choose_figures(Cluster& to, const Cluster& from, const More& more, const Le
   to.between_nodes.bytes_per_s = more(to.between_nodes.bytes_per_s, from.between_nodes.bytes_per_s);
   to.nics_per_node = more(to.nics_per_node, from.nics_per_node);
   to.overlap_slowdown = less(to.overlap_slowdown, from.overlap_slowdown);
+  to.host_bytes_per_s = more(to.host_bytes_per_s, from.host_bytes_per_s);
 }
 
 /// The nodes of `whole`, all with the worst or the best figures of some parts.
@@ -292,8 +296,10 @@ std::string cluster_fingerprint(const Cluster& cluster) {
                   exact(cluster.f32_flops_per_s), exact(cluster.bf16_flops_per_s),
                   exact(cluster.f16_flops_per_s), exact(cluster.memory_bytes_per_s), exact(cluster.launch_s),
                   exact(cluster.within_node), exact(cluster.between_nodes), cluster.nics_per_node);
-  // Where it is 1 the digest is that of builds that did not have the figure, and of their files.
+  // Where there is nothing to say the digest is that of builds that did not have the figure, and of their
+  // files.
   if (cluster.overlap_slowdown != 1) text += " " + exact(cluster.overlap_slowdown);
+  if (cluster.host_bytes_per_s != 0) text += " moves " + exact(cluster.host_bytes_per_s);
   for (const Cluster& part : cluster.parts) text += "\n" + cluster_fingerprint(part);
   return fingerprint(text);
 }

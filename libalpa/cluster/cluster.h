@@ -46,6 +46,9 @@ struct Cluster {
   /// How many times as long computation takes while a message or a collective of its device is under way
   /// beside it; 1: as long as alone, or not known.
   double overlap_slowdown = 1;
+  /// Between a device's memory and its host's, each way, while all devices of a node move both ways; 0: not
+  /// known, and nothing is moved.
+  double host_bytes_per_s = 0;
   DeviceKind kind = DeviceKind::cpu;  ///< of each device: cpu or cuda
   /// Where nodes differ, those that are equal, as clusters of their own and in the order of their devices
   /// (cluster_parts.h). The figures above are then the worst of theirs, which hold for every device.

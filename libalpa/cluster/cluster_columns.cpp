@@ -38,6 +38,9 @@ void visit_rates_of_types(ClusterType& cluster, Visit&& visit) {
 constexpr const char* kSlowdown = "overlap_slowdown";
 constexpr double kNoSlowdown = 1;
 
+/// Likewise: not known (0).
+constexpr const char* kHostRate = "host_bytes_per_s";
+
 template <class Number>
 Number checked(const char* name, Number value, const Range& range) {
   if (!range.contains(static_cast<double>(value)))
@@ -85,6 +88,7 @@ void write_part_rows(H5Writer& file, const std::vector<Cluster>& parts) {
                   [&](const std::string& of, double value, const Range&) { numbers[of].push_back(value); });
     visit_rates_of_types(part, [&](const std::string& of, double value) { numbers[of].push_back(value); });
     numbers[kSlowdown].push_back(part.overlap_slowdown);
+    numbers[kHostRate].push_back(part.host_bytes_per_s);
   }
   file.column("/cluster/parts/name", name);
   file.column("/cluster/parts/device", device);
@@ -137,6 +141,8 @@ std::vector<Cluster> read_part_rows(const H5Reader& file, const Cluster& whole) 
     part.overlap_slowdown = file.has(group + kSlowdown)
                                 ? checked("parts/overlap_slowdown", number(kSlowdown), kSlowdownRange)
                                 : kNoSlowdown;
+    if (file.has(group + kHostRate) && number(kHostRate) != 0)
+      part.host_bytes_per_s = checked("parts/host_bytes_per_s", number(kHostRate), kRateRange);
   }
   if (all_nodes != whole.nodes)
     refuse(fmt::format("its parts have {} nodes, expected {}", all_nodes, whole.nodes));
@@ -160,6 +166,7 @@ void write_cluster(H5Writer& file, const Cluster& cluster) {
   visit_rates_of_types(cluster,
                        [&](const char* name, double value) { file.attribute("/cluster", name, value); });
   file.attribute("/cluster", kSlowdown, cluster.overlap_slowdown);
+  file.attribute("/cluster", kHostRate, cluster.host_bytes_per_s);
   if (!cluster.parts.empty()) write_part_rows(file, cluster.parts);
 }
 
@@ -190,6 +197,9 @@ Cluster read_cluster(const H5Reader& file) {
       file.has_attribute("/cluster", kSlowdown)
           ? checked(kSlowdown, file.double_attribute("/cluster", kSlowdown), kSlowdownRange)
           : kNoSlowdown;
+  if (file.has_attribute("/cluster", kHostRate))
+    if (const double rate = file.double_attribute("/cluster", kHostRate); rate != 0)
+      cluster.host_bytes_per_s = checked(kHostRate, rate, kRateRange);
   if (!file.has("/cluster/parts")) return cluster;
   return cluster_of_parts(cluster.name, read_part_rows(file, cluster));
 }

@@ -18,4 +18,7 @@ std::string cost_kind_of_collective(CollectiveKind, bool between_nodes);
 /// Moves within a device's memory.
 constexpr const char* kCostOfCopies = "copies";
 
+/// Between a device's memory and its host's.
+constexpr const char* kCostOfMoves = "moves";
+
 }  // namespace alpa

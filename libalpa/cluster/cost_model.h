@@ -66,6 +66,9 @@ class CostModel {
   /// Time to move `bytes` within a device's memory (pack, slice, copy).
   double copy_seconds(double bytes) const;
 
+  /// Between a device's memory and its host's, one way.
+  double move_seconds(double bytes) const { return cluster_.launch_s + bytes / cluster_.host_bytes_per_s; }
+
   /// The same, with all that was measured longer by the standard deviation of its repetitions, which is their
   /// interquartile range over 1.349 (as of a normal distribution). What is not measured stays as it is.
   CostModel longer_by_spread() const;

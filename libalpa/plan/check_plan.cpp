@@ -11,6 +11,7 @@
 #include "libalpa/base/error.h"
 #include "libalpa/base/limits.h"
 #include "libalpa/plan/reduced_gradients.h"
+#include "libalpa/plan/update_timing.h"
 #include "libalpa/schedule/schedule.h"
 
 namespace alpa {
@@ -277,6 +278,25 @@ void check_sync(const Placement& placement) {
   }
 }
 
+/// What rests on the host is of an update alone, which is made once, and moves have a price.
+void check_on_host(const Placement& placement) {
+  const Plan& plan = placement.plan();
+  const GraphUses& uses = placement.uses();
+  if (plan.on_host.empty()) return;
+  if (plan.cluster.host_bytes_per_s <= 0)
+    refuse("states rest in the host's memory, and its cluster has no rate at which they are moved");
+  if (corrects_updates(uses, plan.updates))
+    refuse("states rest in the host's memory, and updates may have to be made again");
+  for (std::size_t i = 0; i < plan.on_host.size(); ++i) {
+    const ValueIndex value = plan.on_host[i];
+    if (i > 0 && value <= plan.on_host[i - 1])
+      refuse(fmt::format("value {} rests in the host's memory twice, or out of order", value));
+    const StateIndex state = value >= std::ssize(uses.state_at) ? StateIndex() : uses.state_at[value];
+    if (state < 0 || !is_of_update_alone(uses, uses.graph.states[state]))
+      refuse(fmt::format("value {} rests in the host's memory, but is no state of its update alone", value));
+  }
+}
+
 }  // namespace
 
 void check_plan(const Plan& plan, const Graph& graph) {
@@ -296,6 +316,7 @@ void check_plan(const Plan& plan, const Graph& graph) {
   check_transfers(placement);
   check_inputs(placement);
   check_sync(placement);
+  check_on_host(placement);
   for (const StageIndex stage : plan.stages.indices()) ConversionCheck(placement, stage).run();
 }
 

@@ -72,6 +72,7 @@ std::string compare_plans(const Plan& a, const Plan& b) {
   if (layouts > 0) text += fmt::format("layouts of {} of {} values differ\n", layouts, a.value_layout.size());
   if (a.inputs != b.inputs) text += "inputs are laid out in another way\n";
   if (a.sync != b.sync) text += "sums of gradients are added up in other buckets, or in another order\n";
+  if (a.on_host != b.on_host) text += "other states rest in the host's memory\n";
   if (a.transfers != b.transfers) text += "values cross between meshes in another way\n";
   if (a.model_toml != b.model_toml) text += training_differences(a, b);
   if (text.empty() && !(a.prediction == b.prediction)) text = "details of the prediction differ\n";

@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -72,14 +73,16 @@ struct GradientSync {
 /// Where the bytes of a mesh's arenas go, on each device.
 struct MemoryUse {
   std::int64_t parameters = 0, optimizer = 0, gradients = 0, activations = 0, workspace = 0;
-  std::int64_t total = 0;  ///< the arena
+  std::int64_t total = 0;  ///< the arena in the device's memory, of which the above are parts
+  std::int64_t host = 0;   ///< that in the host's
   bool operator==(const MemoryUse&) const = default;
 };
 
 /// How a mesh spends one step.
 struct MeshTime {
-  double compute_s = 0, collective_s = 0, transfer_s = 0;
-  double idle_s = 0;  ///< waiting for other meshes: the bubble
+  double compute_s = 0, collective_s = 0;
+  double transfer_s = 0;  ///< between meshes, and between memories
+  double idle_s = 0;      ///< waiting for other meshes: the bubble
   bool operator==(const MeshTime&) const = default;
 };
 
@@ -190,12 +193,16 @@ struct Plan {
   std::vector<PlannedTransfer> transfers;               ///< sorted by (value, to_mesh)
   std::vector<InputLayouts> inputs;  ///< each once for each mesh that uses it, in the graph's order
   std::vector<GradientSync> sync;    ///< sorted by sum; buckets are numbered from 0
+  /// The states, by their values at the start of a step, that rest in the host's memory (GeePS, EuroSys'16);
+  /// sorted. Each is fetched for the update that it is of, and offloaded when that has written it.
+  std::vector<ValueIndex> on_host;
   Prediction prediction;
 
   bool operator==(const Plan&) const = default;
   int devices() const;
   GradientSync sync_of(ValueIndex sum) const;  ///< what `sync` says of it, or has nothing to say of
   int bucket_of(ValueIndex sum) const { return sync_of(sum).bucket; }
+  bool rests_on_host(ValueIndex value) const { return std::ranges::binary_search(on_host, value); }
   /// Its costs were measured on its cluster's machines.
   bool is_measured() const { return !profile_fingerprint.empty() && extrapolated_from.empty(); }
   const DeviceMesh& mesh_of(StageIndex stage) const { return meshes[stages[stage].mesh]; }

@@ -10,6 +10,9 @@ namespace alpa {
 
 constexpr std::string_view kPlanFormat = "alpa-plan", kPlanVersion = "5.0";
 
+/// Which plans of earlier releases do not have: nothing rested there.
+constexpr const char* kHostArena = "host";
+
 /// Columns of a mesh or a strategy; unused ones are 0 or kNoAxis.
 constexpr std::int64_t kAxisColumns = 4, kNoAxis = -9;
 
@@ -34,6 +37,7 @@ void visit_prediction(Prediction& p, Seconds&& seconds, Bytes&& bytes) {
   bytes("activations", p.memory.activations);
   bytes("workspace", p.memory.workspace);
   bytes("arena", p.memory.total);
+  bytes(kHostArena, p.memory.host);
 }
 
 /// A column for people: it follows from other columns and the model.

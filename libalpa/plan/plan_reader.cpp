@@ -50,6 +50,7 @@ class PlanReader {
     read_stages(plan);
     read_layouts(plan);
     read_sync(plan);
+    read_moves(plan);
     read_prediction(plan.prediction, std::ssize(plan.meshes));
     read_transfer_predictions(plan.prediction, {std::ssize(plan.transfers)});
     return plan;
@@ -145,6 +146,13 @@ class PlanReader {
         plan.sync.push_back({ValueIndex(small("/sync/value", value[row])),
                              bucket[row] == -1 ? -1 : small("/sync/bucket", bucket[row]),
                              small("/sync/turn", turn[row])});
+  }
+
+  void read_moves(Plan& plan) const {
+    if (!file_.has("/host")) return;  // in plans of earlier releases nothing rests there
+    for (const std::int64_t value : file_.int64s("/host/value"))
+      plan.on_host.push_back(ValueIndex(small("/host/value", value)));
+    if (!std::ranges::is_sorted(plan.on_host)) refuse("/host/value is not sorted");
   }
 
   std::vector<RecomputeForm> recompute_forms(std::int64_t rows) const {
@@ -244,7 +252,10 @@ class PlanReader {
           times[name] = seconds(std::string("/prediction/time/") + name, meshes);
         },
         [&](const char* name, std::int64_t) {
-          bytes[name] = counts(std::string("/prediction/memory/") + name, meshes);
+          const std::string column = std::string("/prediction/memory/") + name;
+          const bool is_of_before = name == std::string(kHostArena) && !file_.has(column);
+          bytes[name] = is_of_before ? std::vector<std::int64_t>(static_cast<std::size_t>(meshes_of_plan))
+                                     : counts(column, meshes);
         });
     for (const MeshIndex m : prediction.meshes.indices())
       visit_prediction(

@@ -82,6 +82,12 @@ void write_sync(H5Writer& file, const Plan& plan, const Graph& graph) {
 }
 
 /// Where there are some.
+void write_on_host(H5Writer& file, const Plan& plan) {
+  if (plan.on_host.empty()) return;
+  file.column("/host/value", std::vector<std::int64_t>(plan.on_host.begin(), plan.on_host.end()), "1");
+}
+
+/// Likewise.
 void write_constraints(H5Writer& file, const Prediction& prediction) {
   if (prediction.constraints.empty()) return;
   std::vector<std::string> text, where;
@@ -204,6 +210,7 @@ void write_plan(const std::filesystem::path& path, const Plan& plan, const Graph
     file.column("/inputs/mesh", mesh, "1");
     write_segment_layouts(file, "/inputs", in_segments);
     write_sync(file, plan, graph);
+    write_on_host(file, plan);
     write_prediction(file, plan.prediction);
     file.provenance(provenance);
     file.publish();

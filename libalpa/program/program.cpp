@@ -23,6 +23,8 @@ bool is_in_turn(LaneKind kind, Overlap overlap) {
     case LaneKind::compute:
       return true;
     case LaneKind::copy:
+    case LaneKind::fetch:
+    case LaneKind::offload:
     case LaneKind::collective:
       return overlap != Overlap::all;
     case LaneKind::send:
@@ -59,6 +61,10 @@ std::string lane_name(const Lane& lane) {
       return "compute";
     case LaneKind::copy:
       return "copies";
+    case LaneKind::fetch:
+      return "fetches";
+    case LaneKind::offload:
+      return "offloads";
     case LaneKind::collective:
       return lane.axis < 0 ? "collectives of all ranks" : fmt::format("collectives of axis {}", lane.axis);
     case LaneKind::send:
@@ -86,6 +92,8 @@ std::vector<BufferIndex> buffers_read(const Instruction& instruction) {
                         [](const GlobalSum& i) { return i.scalars; },
                         [](const Zero&) { return std::vector<BufferIndex>{}; },
                         [](const Copy& i) { return present({i.from}); },
+                        [](const Fetch& i) { return present({i.from}); },
+                        [](const Offload& i) { return present({i.from}); },
                     },
                     instruction.body);
 }
@@ -108,6 +116,8 @@ std::vector<BufferIndex> buffers_written(const Instruction& instruction) {
                         [](const GlobalSum& i) { return i.scalars; },
                         [](const Zero& i) { return present({i.to}); },
                         [](const Copy& i) { return present({i.to}); },
+                        [](const Fetch& i) { return present({i.to}); },
+                        [](const Offload& i) { return present({i.to}); },
                     },
                     instruction.body);
 }
@@ -135,6 +145,10 @@ std::vector<int> turns_of_segments(const MeshProgram& mesh) {
 bool is_computation(const Instruction& instruction) {
   return std::holds_alternative<Compute>(instruction.body) ||
          std::holds_alternative<Zero>(instruction.body) || std::holds_alternative<Copy>(instruction.body);
+}
+
+bool is_move(const Instruction& instruction) {
+  return std::holds_alternative<Fetch>(instruction.body) || std::holds_alternative<Offload>(instruction.body);
 }
 
 }  // namespace alpa

@@ -111,6 +111,18 @@ struct Copy {
   bool operator==(const Copy&) const = default;
 };
 
+/// From host memory into the device's.
+struct Fetch {
+  BufferIndex from, to;
+  bool operator==(const Fetch&) const = default;
+};
+
+/// From the device's memory into the host's.
+struct Offload {
+  BufferIndex from, to;
+  bool operator==(const Offload&) const = default;
+};
+
 /// Sums these scalars over all ranks of all meshes: they are the first views of `packed`, one after another.
 struct GlobalSum {
   std::vector<BufferIndex> scalars;
@@ -124,7 +136,7 @@ struct Zero {
 };
 
 using InstructionBody =
-    std::variant<Load, Compute, Convert, Shift, Send, Receive, Unpack, GlobalSum, Zero, Copy>;
+    std::variant<Load, Compute, Convert, Shift, Send, Receive, Unpack, GlobalSum, Zero, Copy, Fetch, Offload>;
 
 /// In which runs of its segment an instruction does something.
 enum class When {
@@ -153,7 +165,7 @@ struct Instruction {
 
 /// What instructions queue in: those of one lane run one after another, in their order; those of different
 /// lanes whenever what they wait for is done (program/order/dependences).
-enum class LaneKind { compute, copy, collective, send, receive };
+enum class LaneKind { compute, copy, fetch, offload, collective, send, receive };
 struct Lane {
   LaneKind kind = LaneKind::compute;
   int axis = -1;                    ///< of a collective; -1: all ranks
@@ -170,6 +182,8 @@ std::vector<BufferIndex> buffers_touched(const Instruction&);  ///< those it rea
 
 /// Kernels of the device alone, which an emulated one does not run.
 bool is_computation(const Instruction&);
+/// Between the memories of a device and of its host.
+bool is_move(const Instruction&);
 
 /// What a mesh does for one micro-batch of a stage, or (update) once at the end of a step.
 struct Segment {
@@ -196,8 +210,7 @@ struct MeshProgram {
   Indexed<BufferIndex, Buffer> buffers;
   std::vector<Segment> segments;
   std::vector<SegmentRun> schedule;
-  MemoryUse memory;                               ///< of the device
-  std::int64_t host_bytes = 0;                    ///< the arena in the host's memory
+  MemoryUse memory;
   Indexed<StateIndex, BufferIndex> state_buffer;  ///< -1: not on this mesh
   BufferIndex loss;  ///< a scalar: sum of losses of the step, all stages, after the update segment
   BufferIndex gradient_square_sum;   ///< likewise

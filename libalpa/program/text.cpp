@@ -91,6 +91,8 @@ std::string instruction_text(const Instruction& instruction, const Graph& graph)
           },
           [](const Zero& i) { return fmt::format("zero -> %{}", i.to); },
           [](const Copy& i) { return fmt::format("copy %{} -> %{}", i.from, i.to); },
+          [](const Fetch& i) { return fmt::format("fetch %{} -> %{}", i.from, i.to); },
+          [](const Offload& i) { return fmt::format("offload %{} -> %{}", i.from, i.to); },
       },
       instruction.body);
 }
@@ -139,7 +141,8 @@ std::string schedule_text(const MeshProgram& mesh) {
 }
 
 std::string mesh_program_text(const MeshProgram& mesh, const Graph& graph) {
-  std::string text = fmt::format("{}, arena of {} bytes\n", mesh_place(mesh.mesh), mesh.memory.total);
+  std::string text = fmt::format("{}, arena of {} bytes", mesh_place(mesh.mesh), mesh.memory.total);
+  text += mesh.memory.host > 0 ? fmt::format(", {} on the host\n", mesh.memory.host) : "\n";
   for (const BufferIndex b : mesh.buffers.indices())
     text += fmt::format("  %{} {}\n", b, buffer_text(mesh.buffers[b]));
   for (const Segment& segment : mesh.segments) {

@@ -95,7 +95,10 @@ struct Executor::State {
       channels.push_back(further_channels.emplace_back(world.duplicate()).get());
   }
 
-  void* address(const Buffer& buffer) const { return static_cast<std::byte*>(arena->data()) + buffer.offset; }
+  void* address(const Buffer& buffer) const {
+    const DeviceMemory& of = buffer.space == MemorySpace::device ? *arena : *host_arena;
+    return static_cast<std::byte*>(of.data()) + buffer.offset;
+  }
 
   const Buffer& state_buffer(StateIndex s) const {
     const MeshProgram& program = mine(0);
@@ -180,7 +183,7 @@ Executor::Executor(const Graph& graph, std::vector<const Program*> programs, Dev
   std::int64_t bytes = 0, host_bytes = 0;
   for (std::size_t p = 0; p < s.programs.size(); ++p) {
     bytes = std::max(bytes, s.mine(p).memory.total);
-    host_bytes = std::max(host_bytes, s.mine(p).host_bytes);
+    host_bytes = std::max(host_bytes, s.mine(p).memory.host);
   }
   s.arena = device.allocate(bytes);
   s.host_arena = device.allocate_staging(host_bytes);
@@ -226,12 +229,20 @@ void Executor::read_state(StateIndex state, void* host) {
 
 void Executor::write_state(StateIndex state, std::int64_t first, std::span<const std::byte> host) {
   std::byte* const to = state_->state_address(state) + first;
+  if (state_->state_buffer(state).space == MemorySpace::host) {
+    std::ranges::copy(host, to);
+    return;
+  }
   state_->stream().copy_to_device(to, host.data(), std::ssize(host));
   state_->stream().synchronize();
 }
 
 void Executor::read_state(StateIndex state, std::int64_t first, std::span<std::byte> host) {
   const std::byte* const from = state_->state_address(state) + first;
+  if (state_->state_buffer(state).space == MemorySpace::host) {
+    std::copy_n(from, host.size(), host.begin());
+    return;
+  }
   state_->stream().copy_to_host(host.data(), from, std::ssize(host));
   state_->stream().synchronize();
 }

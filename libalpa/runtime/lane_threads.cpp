@@ -66,7 +66,8 @@ LaneThreads::~LaneThreads() {
 
 bool LaneThreads::computes(int lane) const {
   const LaneKind kind = mesh_.lanes[lane].kind;
-  return kind == LaneKind::compute || (kind == LaneKind::copy && is_in_turn(lane));
+  const bool takes_no_others = kind == LaneKind::copy || kind == LaneKind::fetch || kind == LaneKind::offload;
+  return kind == LaneKind::compute || (takes_no_others && is_in_turn(lane));
 }
 
 bool LaneThreads::is_in_turn(int lane) const {
@@ -203,7 +204,8 @@ void LaneThreads::communicate() {
     if (nap_s == 0) continue;
     marks_->nap(seen, nap_s);
     for (const LaneWalk& walk : walks_)
-      if (walk.has_begun) partners(walk)->look(walk.context.now);
+      if (Communicator* const ranks = walk.has_begun ? partners(walk) : nullptr)
+        ranks->look(walk.context.now);
   }
 }
 

@@ -12,11 +12,11 @@
 namespace alpa {
 
 /// Runs a mesh's steps on a rank of the host by two threads: the caller computes, and another has all lanes
-/// of collectives and messages (and of copies), and with them MPI, as long as a step lasts. Each goes through
-/// its instructions in their order, and begins one when what it waits for is done: receives and gathers
-/// early, sends as soon as there is something to send. For lanes that the program does not overlap the two
-/// wait for each other. Where steps may overlap each other (Program::defers_updates), a step ends without the
-/// collectives of its update, which go on in the next.
+/// of collectives and messages (and of copies and moves), and with them MPI, as long as a step lasts. Each
+/// goes through its instructions in their order, and begins one when what it waits for is done: receives and
+/// gathers early, sends as soon as there is something to send. For lanes that the program does not overlap
+/// the two wait for each other. Where steps may overlap each other (Program::defers_updates), a step ends
+/// without the collectives of its update, which go on in the next.
 class LaneThreads {
  public:
   /// Keeps references. Starts the thread, which sleeps between steps.

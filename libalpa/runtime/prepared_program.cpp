@@ -48,8 +48,9 @@ PreparedProgram::PreparedProgram(const Graph& graph, const Program& program, Mes
     for (std::size_t i = 0; i < mesh_.segments[s].instructions.size(); ++i) {
       const Instruction& instruction = mesh_.segments[s].instructions[i];
       PreparedStep step{
-          costs && is_computation(instruction)
-              ? prepare_emulated(seconds[i])
+          costs && is_computation(instruction) ? prepare_emulated(seconds[i])
+          : costs && is_move(instruction)
+              ? prepare_emulated_move(seconds[i])
               : std::visit([&](const auto& body) { return prepare(body, site); }, instruction.body),
           instruction.when,
           std::move(waits[s][i]),

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <optional>
+#include <thread>
 
 #include "libalpa/kernels/make_kernel.h"
 
@@ -32,7 +33,11 @@ void PreparedInstruction::run(const StepContext& rank) {
   for (;;) {
     const Progress progress = advance(rank);
     if (progress == Progress::done) return;
-    if (progress == Progress::none) partners(rank)->rest(rank.now);
+    if (progress != Progress::none) continue;
+    if (Communicator* const others = partners(rank))
+      others->rest(rank.now);
+    else
+      std::this_thread::yield();
   }
 }
 

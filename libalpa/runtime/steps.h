@@ -51,7 +51,7 @@ class PreparedInstruction {
   virtual void begin(const StepContext&) = 0;
   /// Goes on with what other ranks take part in; never waits.
   virtual Progress advance(const StepContext&) { return Progress::done; }
-  /// Those ranks, while it is not done.
+  /// Those ranks, while it is not done; null: there are none.
   virtual Communicator* partners(const StepContext&) const { return nullptr; }
 
   /// Queues those of its kernels alone, which do not talk to other ranks; the results mean nothing.
@@ -81,9 +81,14 @@ std::unique_ptr<PreparedInstruction> prepare(const Unpack&, const StepSite&);
 std::unique_ptr<PreparedInstruction> prepare(const GlobalSum&, const StepSite&);
 std::unique_ptr<PreparedInstruction> prepare(const Zero&, const StepSite&);
 std::unique_ptr<PreparedInstruction> prepare(const Copy&, const StepSite&);
+std::unique_ptr<PreparedInstruction> prepare(const Fetch&, const StepSite&);
+std::unique_ptr<PreparedInstruction> prepare(const Offload&, const StepSite&);
 
 /// A computation of an emulated device, which takes so long.
 std::unique_ptr<PreparedInstruction> prepare_emulated(double seconds);
+
+/// A move of an emulated device between its memory and the host's, likewise; nothing is moved.
+std::unique_ptr<PreparedInstruction> prepare_emulated_move(double seconds);
 
 /// A buffer as this rank sees it. The program outlives it.
 struct BufferAddress {

@@ -84,6 +84,12 @@ Phase phase_of_transfer(const Graph& graph, ValueIndex value) {
   return maker.op->sums_micro_batches ? Phase::update : maker.phase;
 }
 
+bool is_of_update_alone(const GraphUses& uses, const State& state) {
+  return state.next >= 0 && std::ranges::all_of(uses.users_of(state.value), [&](NodeIndex user) {
+           return node_of(uses.graph, user).phase == Phase::update;
+         });
+}
+
 bool updates_in_place(const Node& node) { return node.phase == Phase::update && node.op->overwrites[0] >= 0; }
 
 }  // namespace alpa

@@ -41,6 +41,9 @@ struct GraphUses {
 /// The phase in which a value goes to other stages: states once a step, as sums of gradients do.
 Phase phase_of_transfer(const Graph&, ValueIndex value);
 
+/// Whether nothing but its update takes a state, as optimizer states and master weights.
+bool is_of_update_alone(const GraphUses&, const State&);
+
 /// Updates a state where it rests: its first result is the state's next value.
 bool updates_in_place(const Node&);
 

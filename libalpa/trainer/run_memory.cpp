@@ -22,7 +22,10 @@ RankMemory rank_memory(const Graph& graph, std::span<const Program* const> progr
                        const BatchReader& training, const BatchReader& held_out) {
   RankMemory most;
   for (const Program* program : programs)
-    for (const MeshProgram& mesh : program->meshes) most.arena = std::max(most.arena, mesh.memory.total);
+    for (const MeshProgram& mesh : program->meshes) {
+      most.arena = std::max(most.arena, mesh.memory.total);
+      most.host_arena = std::max(most.host_arena, mesh.memory.host);
+    }
   for (const StepSamples& samples : step_samples_of_devices(graph, programs))
     most.input = std::max(most.input, ReadAhead::bytes(samples, training));
   if (&held_out != &training) most.input += held_out.held_bytes();
@@ -48,7 +51,8 @@ MemoryCheck check_memory(const Program& training, const Graph& graph, const Rank
                 fmt::format("the plan takes {} per rank{}, {} is there", bytes_text(memory.arena), beside,
                             bytes_text(there)),
                 "plan with a smaller memory in the cluster, with more micro-batches, or for more ranks");
-  ProcessMemory process = process_memory(training, graph, shared ? memory.arena : 0, memory.input);
+  ProcessMemory process =
+      process_memory(training, graph, (shared ? memory.arena : 0) + memory.host_arena, memory.input);
   if (emulated) process = {exchanged_bytes(training), memory.input};
   MemoryCheck check;
   check.saving = possible_saving(settings.checkpoints, process, on_node);

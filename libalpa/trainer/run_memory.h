@@ -17,8 +17,9 @@ std::vector<std::int64_t> gather_numbers(Communicator&, Stream&, std::int64_t mi
 
 /// What a rank of a run takes, at most, in bytes.
 struct RankMemory {
-  std::int64_t arena = 0;  ///< of its device
-  std::int64_t input = 0;  ///< of its host, for samples: ReadAhead::bytes
+  std::int64_t arena = 0;       ///< of its device
+  std::int64_t host_arena = 0;  ///< for what rests there
+  std::int64_t input = 0;       ///< of its host, for samples: ReadAhead::bytes
 };
 
 /// Of any rank, for these programs of one plan. The readers may be the same.

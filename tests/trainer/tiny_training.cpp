@@ -257,6 +257,12 @@ void TinyTraining::set_sync(std::vector<GradientSync> sync) {
   plan_.program_fingerprint = program_fingerprint(lower(graph_, plan_), graph_);
 }
 
+void TinyTraining::set_on_host(std::vector<ValueIndex> states, double host_bytes_per_s) {
+  plan_.on_host = std::move(states);
+  plan_.cluster.host_bytes_per_s = host_bytes_per_s;
+  plan_.program_fingerprint = program_fingerprint(lower(graph_, plan_), graph_);
+}
+
 TinyCurve TinyTraining::run(int steps, Device& device, Communicator& world,
                             const std::function<void(Executor&)>& at_end) const {
   // Kernels of another kind of device want other memory.

@@ -65,6 +65,7 @@ class TinyTraining {
 
   void set_overlap(Overlap);  ///< of what is run
   void set_sync(std::vector<GradientSync>);
+  void set_on_host(std::vector<ValueIndex>, double host_bytes_per_s = 1e9);
 
   const Plan& plan() const { return plan_; }
   const Graph& graph() const { return graph_; }

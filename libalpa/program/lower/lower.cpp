@@ -5,6 +5,7 @@
 
 #include "libalpa/plan/update_timing.h"
 #include "libalpa/program/lower/buffer_slots.h"
+#include "libalpa/program/lower/fetch_ahead.h"
 #include "libalpa/program/lower/memory.h"
 #include "libalpa/program/lower/mesh_lowering.h"
 #include "libalpa/program/lower/message_slots.h"
@@ -149,10 +150,11 @@ Program lower(const Graph& graph, const Plan& plan, Purpose purpose, DeviceKind 
   const std::vector<std::int64_t> slots = slots_of_messages(graph, program.transfers, purpose, orders);
   for (const MeshIndex m : plan.meshes.indices()) {
     const std::int64_t limit = cluster_under(plan.cluster, plan.meshes[m]).memory_bytes;
-    const auto lowered = [&](bool splits_early) {
+    const auto lowered = [&](bool splits_early, bool fetches_ahead) {
       MeshProgram mesh =
           MeshLowering(placement, m, purpose, device, orders[m], program.transfers, slots, splits_early)
               .run();
+      if (fetches_ahead) fetch_ahead(mesh);
       set_schedule(mesh, orders[m]);
       set_slots(mesh, plan.overlap);
       // Where lanes take turns, none runs ahead of another, and needs memory of its own for that.
@@ -160,8 +162,10 @@ Program lower(const Graph& graph, const Plan& plan, Purpose purpose, DeviceKind 
       return mesh;
     };
     const bool may_be_early = purpose == Purpose::train && !is_in_turn(LaneKind::collective, plan.overlap);
-    MeshProgram mesh = lowered(may_be_early);
-    if (may_be_early && mesh.memory.total > limit) mesh = lowered(false);
+    const bool may_fetch_ahead = !plan.on_host.empty() && !is_in_turn(LaneKind::fetch, plan.overlap);
+    MeshProgram mesh = lowered(may_be_early, may_fetch_ahead);
+    if (may_be_early && mesh.memory.total > limit) mesh = lowered(false, may_fetch_ahead);
+    if (may_fetch_ahead && mesh.memory.total > limit) mesh = lowered(false, false);
     program.meshes.push_back(std::move(mesh));
   }
   return program;

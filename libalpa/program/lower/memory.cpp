@@ -245,11 +245,10 @@ void lay_out(MeshProgram& program, const Graph& graph, std::int64_t limit) {
     end = std::max(end, place_in_segment(program, segment, waits, at, limit));
   program.memory.workspace = end - at + messages;
   program.memory.total = end;
-  program.host_bytes = 0;
   for (Buffer& buffer : program.buffers) {
     if (buffer.view_of >= 0 || buffer.space != MemorySpace::host) continue;
-    buffer.offset = program.host_bytes;
-    program.host_bytes = end_of(program.host_bytes, buffer.bytes, buffer.slots);
+    buffer.offset = program.memory.host;
+    program.memory.host = end_of(program.memory.host, buffer.bytes, buffer.slots);
   }
   for (Buffer& buffer : program.buffers)
     if (buffer.slots_in >= 0) buffer.offset = program.buffers[buffer.slots_in].offset;

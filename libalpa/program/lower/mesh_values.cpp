@@ -75,6 +75,12 @@ int MeshValues::lane_of(const InstructionBody& body) {
           },
           [](const Zero&) { return Lane{}; },
           [](const Copy&) { return Lane{}; },
+          [](const Fetch&) {
+            return Lane{LaneKind::fetch, -1, {}, {}};
+          },
+          [](const Offload&) {
+            return Lane{LaneKind::offload, -1, {}, {}};
+          },
       },
       body);
   const auto found = std::ranges::find(program_.lanes, lane);
@@ -146,16 +152,28 @@ BufferIndex MeshValues::state_buffer(StateIndex state) {
     const ShardingSpec layout = resting_layout(s.value);
     buffer = new_buffer(s.name, s.value, layout, tile_type(value_of(graph_, s.value).type, layout, shape()),
                         Residence::state);
+    if (placement_.plan().rests_on_host(s.value)) program_.buffers.back().space = MemorySpace::host;
     kept_[s.value] = buffer;
   }
   return buffer;
 }
 
+/// What rests there, or in this segment stands for it.
+BufferIndex MeshValues::on_device(BufferIndex at_rest) {
+  if (buffer(at_rest).space == MemorySpace::device) return at_rest;
+  const auto [known, is_new] = known_.staged.try_emplace(at_rest);
+  if (is_new) {
+    const Buffer like = buffer(at_rest);
+    known->second = new_buffer(like.name, like.value, like.layout, like.tile, Residence::segment);
+  }
+  return known->second;
+}
+
 BufferIndex MeshValues::resting_buffer(ValueIndex value, DType dtype) {
   const auto kept = kept_.find(value);
-  if (kept != kept_.end()) return kept->second;
+  if (kept != kept_.end()) return on_device(kept->second);
   const StateIndex state = uses_.state_after_value(value);
-  if (state >= 0) return state_buffer(state);
+  if (state >= 0) return on_device(state_buffer(state));
   const Value& v = value_of(graph_, value);
   const ShardingSpec layout = resting_layout(value);
   TensorType tile = tile_type(v.type, layout, shape());
@@ -182,7 +200,8 @@ BufferIndex MeshValues::fetch_resting(ValueIndex value) {
     emit(Load{input_of(graph_, value), buffer});
   } else {
     assert(kept != kept_.end() && "a value is used before it is made");
-    buffer = kept->second;
+    buffer = on_device(kept->second);
+    if (buffer != kept->second) emit(Fetch{kept->second, buffer});
   }
   known_.available[{value, layout}] = buffer;
   return buffer;
@@ -279,6 +298,9 @@ void MeshValues::outlive_segment(BufferIndex buffer) {
 
 void MeshValues::provide_resting(ValueIndex value, BufferIndex buffer) {
   known_.available[{value, resting_layout(value)}] = buffer;
+  if (const StateIndex state = uses_.state_after_value(value); state >= 0)
+    if (const BufferIndex at_rest = state_buffer(state); this->buffer(at_rest).space == MemorySpace::host)
+      emit(Offload{buffer, at_rest});
   // Another node's buffer, where there is nothing to be done in an evaluation.
   if (is_kept(value) && kept_.insert({value, buffer}).second) outlive_segment(buffer);
 }

@@ -106,6 +106,7 @@ class MeshValues {
   int lane_of(const InstructionBody&);
   BufferIndex brought(ValueIndex value, const ShardingSpec& layout);
   void emit_conversion(ConversionStep, BufferIndex from, BufferIndex to);
+  BufferIndex on_device(BufferIndex at_rest);
   bool in_update() const { return segment() == SegmentKind::update || when_ == When::of_step_before; }
   bool sums_in_place(ValueIndex value) const;  ///< where that is what brings it into the update's layout
   const Conversion* steps_in_place(ValueIndex value);  ///< by which it does so; null: not in place
@@ -132,6 +133,7 @@ class MeshValues {
   struct Known {
     std::map<ValueIndex, Made> made;                                       ///< as a node has made it
     std::map<std::pair<ValueIndex, ShardingSpec>, BufferIndex> available;  ///< at rest, and for the segment
+    std::map<BufferIndex, BufferIndex> staged;  ///< of what rests on the host, where it is fetched to
   };
   Known known_, known_elsewhen_;  ///< of the step that instructions are made for, and of the other one
 };

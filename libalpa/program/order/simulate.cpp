@@ -42,6 +42,9 @@ double seconds_of(const Program& program, const MeshProgram& stage, const Instru
   const auto copy = [&](BufferIndex buffer) {
     return costs.copy_seconds(static_cast<double>(byte_count(tile(stage, buffer))));
   };
+  const auto move = [&](BufferIndex buffer) {
+    return costs.move_seconds(static_cast<double>(byte_count(tile(stage, buffer))));
+  };
   return std::visit(
       Overloaded{
           [&](const Load& i) { return copy(i.to); },
@@ -64,6 +67,8 @@ double seconds_of(const Program& program, const MeshProgram& stage, const Instru
           },
           [&](const Zero& i) { return copy(i.to); },
           [&](const Copy& i) { return copy(i.to); },
+          [&](const Fetch& i) { return move(i.to); },
+          [&](const Offload& i) { return move(i.from); },
       },
       instruction.body);
 }
@@ -310,6 +315,8 @@ TimeKind time_kind(const Instruction& instruction) {
                         [](const GlobalSum&) { return TimeKind::collective; },
                         [](const Zero&) { return TimeKind::compute; },
                         [](const Copy&) { return TimeKind::compute; },
+                        [](const Fetch&) { return TimeKind::transfer; },
+                        [](const Offload&) { return TimeKind::transfer; },
                     },
                     instruction.body);
 }
@@ -327,6 +334,8 @@ std::string instruction_label(const Instruction& instruction, const Graph& graph
           [](const GlobalSum&) { return std::string("global sum"); },
           [](const Zero&) { return std::string("zero"); },
           [](const Copy&) { return std::string("copy"); },
+          [](const Fetch&) { return std::string("fetch"); },
+          [](const Offload&) { return std::string("offload"); },
       },
       instruction.body);
 }

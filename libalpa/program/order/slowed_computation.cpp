@@ -66,8 +66,10 @@ void SlowedComputation::change_all(MeshIndex m, const Instruction& instruction, 
                                    const Change& each) {
   if (meshes_.empty()) return;
   const LaneKind lane = program_.meshes[m].lanes[instruction.lane].kind;
-  // What is loaded takes no network, and is small beside the rest.
-  if (is_in_turn(lane, overlap_) || lane == LaneKind::copy) return;
+  // What is loaded or moved takes no network. (The first is small; of the second nothing was measured.)
+  if (is_in_turn(lane, overlap_) || lane == LaneKind::copy || lane == LaneKind::fetch ||
+      lane == LaneKind::offload)
+    return;
   change(m, at_s, each);
   if (const auto* receive = std::get_if<Receive>(&instruction.body))
     change(sender_of_[receive->transfer], at_s, each);

@@ -41,6 +41,8 @@ std::string cost_kind(const Program& program, const MeshProgram& mesh, const Ins
           },
           [](const Zero&) { return std::string(kCostOfCopies); },
           [](const Copy&) { return std::string(kCostOfCopies); },
+          [](const Fetch&) { return std::string(kCostOfMoves); },
+          [](const Offload&) { return std::string(kCostOfMoves); },
       },
       instruction.body);
 }

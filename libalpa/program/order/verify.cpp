@@ -126,7 +126,7 @@ void check_places(const MeshProgram& program, MeshIndex mesh, int micro_batches)
       continue;
     }
     const std::int64_t arena =
-        buffer.space == MemorySpace::device ? program.memory.total : program.host_bytes;
+        buffer.space == MemorySpace::device ? program.memory.total : program.memory.host;
     if (buffer.offset < 0 || buffer.offset + buffer.bytes * buffer.slots > arena)
       refuse_program(mesh, fmt::format("{} lies outside the arena", buffer_words(program, b)));
     if (buffer.slots_in < 0) order.push_back(b);

@@ -283,7 +283,7 @@ TEST(HostMemory, IsAnArenaOfItsOwn) {
   parts.mesh().segments[0].instructions.push_back({Zero{b}, 0});
   lay_out(parts.mesh(), Graph{}, 1 << 20);
   EXPECT_EQ(parts.mesh().memory.total, 2 * kAlignment);
-  EXPECT_EQ(parts.mesh().host_bytes, kAlignment);
+  EXPECT_EQ(parts.mesh().memory.host, kAlignment);
   EXPECT_EQ(parts.mesh().buffers[b].offset, 0);  // where a buffer of the device is too
   verify(parts.program);
   parts.mesh().buffers[b].offset = kAlignment;
