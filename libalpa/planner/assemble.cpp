@@ -16,6 +16,7 @@ Plan assemble(const PlanningGraph& planning, const std::vector<StageRequest>& re
   plan.micro_batches = requests[0].micro_batches;
   plan.schedule = schedule;
   plan.cluster = cluster;
+  plan.on_host = planning.on_host;
   std::map<DeviceIndex, MeshIndex> meshes;  // by their first devices
   for (const StageRequest& r : requests) {
     const auto [found, is_new] = meshes.try_emplace(r.first_device);

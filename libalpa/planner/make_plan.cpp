@@ -41,6 +41,7 @@ void check_beside_pin(const PlannerOptions& options) {
   check_word("updates", options.updates, unsaid.updates, options.pin->updates);
   check_word("sync", options.sync, unsaid.sync, options.pin->sync);
   check_word("sync-order", options.sync_order, unsaid.sync_order, options.pin->sync_order);
+  check_word("offload", options.offload, unsaid.offload, options.pin->offload);
   const int devices = device_count(*options.pin);
   if (options.devices != unsaid.devices && options.devices != devices)
     refuse(fmt::format("--devices {}", options.devices), fmt::format("the pinned plan takes {}", devices),
@@ -57,6 +58,48 @@ std::optional<Plan> plan_alone(const PlanningModel& model, const CostModel& cost
     if (error.kind() != ErrorKind::infeasible && error.kind() != ErrorKind::stopped_early) throw;
     return std::nullopt;
   }
+}
+
+void check_offload(const PlannerOptions& options, const Cluster& cluster) {
+  if (options.offload == kNoOffload) return;
+  const std::string given = "--offload " + options.offload;
+  if (cluster.host_bytes_per_s <= 0)
+    throw Error(ErrorKind::usage,
+                fmt::format("{}: nothing is known of moves between the memories of a device and of its host "
+                            "on cluster '{}'",
+                            given, cluster.name),
+                "'host_gb_per_s' in the cluster file, or a profile of this release; or --offload none");
+  if (options.updates == update_order_name(UpdateOrder::before_norm))
+    throw Error(ErrorKind::usage, given + " beside --updates before-norm: these may have to be made again",
+                "one of the two without the other");
+}
+
+/// The faster of a plan that offloads and one that does not, where either is allowed.
+Plan plan_offloading(const PlanningModel& model, const CostModel& costs, const PlannerOptions& given,
+                     const Deadline& deadline, Log& log) {
+  const auto options_with = [&](const char* offload, double time_limit_s) {
+    PlannerOptions options = given;
+    options.offload = offload;
+    options.time_limit_s = std::max(1.0, time_limit_s);
+    return options;
+  };
+  const auto without_bound = [](Plan plan) {  // it was on plans that move all, of which some comes back
+    plan.prediction.lower_bound_s = 0;
+    plan.prediction.bound_covers = "";
+    return plan;
+  };
+  if (given.offload == kNoOffload) return search_plan(model, costs, given, log);
+  if (given.offload == kOffloadedOptimizer) return without_bound(search_plan(model, costs, given, log));
+  std::optional<Plan> without;
+  try {
+    without = search_plan(model, costs, options_with(kNoOffload, given.time_limit_s / 2), log);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::infeasible) throw;
+  }
+  const PlannerOptions offloading = options_with(kOffloadedOptimizer, deadline.seconds_left());
+  if (!without) return without_bound(search_plan(model, costs, offloading, log));
+  const std::optional<Plan> with = plan_alone(model, costs, offloading);
+  return with && with->prediction.step_s < without->prediction.step_s ? without_bound(*with) : *without;
 }
 
 /// Once planning takes long: which search it is at.
@@ -104,10 +147,12 @@ Plan make_plan(const PlanningModel& model, const CostModel& costs, const Planner
     if (!options.pin->updates.empty()) options.updates = options.pin->updates;
     if (!options.pin->sync.empty()) options.sync = options.pin->sync;
     if (!options.pin->sync_order.empty()) options.sync_order = options.pin->sync_order;
+    if (!options.pin->offload.empty()) options.offload = options.pin->offload;
   }
+  check_offload(options, costs.cluster());
   const Deadline deadline(options.time_limit_s, options.stop);
   try {
-    Plan plan = search_plan(model, costs, options, log);
+    Plan plan = plan_offloading(model, costs, options, deadline, log);
     if (!options.constraints.empty())
       price_constraints(plan, options, deadline, [&](const PlannerOptions& o) {
         report_pricing(options, o, deadline, log);

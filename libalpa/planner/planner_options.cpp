@@ -92,6 +92,14 @@ std::vector<Word<std::string>> sync_order_choices() {
   return choices({kFastestOrder, kFastestOrder, "what is fastest"}, sum_order_words());
 }
 
+std::vector<Word<std::string>> offload_choices() {
+  return {{kNoOffload, kNoOffload, "nothing"},
+          {kOffloadedOptimizer, kOffloadedOptimizer,
+           "of what updates alone take (the optimizer's states, master weights) all that the device has no "
+           "room for"},
+          {kFastestOffload, kFastestOffload, "whichever of them is faster; takes two searches"}};
+}
+
 StageEffort stage_effort(PlannerEffort effort) {
   switch (effort) {
     case PlannerEffort::quick:
@@ -145,6 +153,12 @@ std::optional<BucketSizes> buckets(const PlannerOptions& options) {
 std::optional<SumOrder> sum_order(const PlannerOptions& options) {
   if (options.sync_order == kFastestOrder) return std::nullopt;
   return value_named(options.sync_order, sum_order_words(), "order of sums");
+}
+
+std::vector<ValueIndex> states_on_host(const PlannerOptions& options, const GraphUses& uses) {
+  const bool is_made_again = corrects_updates(uses, update_order(options).value_or(UpdateOrder::after_norm));
+  return options.offload == kOffloadedOptimizer && !is_made_again ? states_of_updates_alone(uses)
+                                                                  : std::vector<ValueIndex>();
 }
 
 std::optional<TransferStrategy> transfer_strategy(const PlannerOptions& options) {
@@ -209,6 +223,8 @@ void describe_search(PlannerOptions& o, OptionsVisitor& visit) {
               "how the devices of a stage add up sums of gradients that all of them keep whole",
               sync_choices());
   visit.field("sync_order", o.sync_order, "in which order they do", sync_order_choices());
+  visit.field("offload", o.offload, "what rests in the host's memory and is moved to the device for its use",
+              offload_choices());
   visit.field("rematerialize", o.rematerialize, "recompute activations in the backward",
               {{"auto", Rematerialize::automatic, "where the planner chooses to"},
                {"never", Rematerialize::never, "all of them are kept"},

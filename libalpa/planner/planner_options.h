@@ -30,7 +30,7 @@ struct PinnedPlan {
   std::vector<StageRequest>
       stages;  ///< layers, mesh, roles, state_sharding, rematerialisation; in_flight is filled in
   /// As of PlannerOptions; "": what these say.
-  std::string overlap = "", transfers = "", updates = "", sync = "", sync_order = "";
+  std::string overlap = "", transfers = "", updates = "", sync = "", sync_order = "", offload = "";
   std::vector<std::string> stage_transfers = {};  ///< [stage] of what it sends, likewise; empty: all as above
 };
 
@@ -48,6 +48,10 @@ inline constexpr const char* kFastestTransfers = "auto";
 /// Of what to overlap, of updates, and of sums of gradients: what is fastest for a plan's own stages.
 inline constexpr const char *kFastestOverlap = "auto", *kFastestUpdates = "auto", *kFastestSync = "auto",
                             *kFastestOrder = "auto";
+
+/// What rests in the host's memory, and is moved to the device's for its use: `offload` of PlannerOptions.
+inline constexpr const char *kNoOffload = "none", *kOffloadedOptimizer = "optimizer",
+                            *kFastestOffload = "auto";
 
 /// How much work the search does. The same effort finds the same plan.
 enum class PlannerEffort { quick, normal, thorough };
@@ -87,6 +91,7 @@ struct PlannerOptions {
   std::string updates = update_order_name(UpdateOrder::after_norm);  ///< or kFastestUpdates
   std::string sync = kFastestSync;                                   ///< or one word of bucket_words()
   std::string sync_order = kFastestOrder;                            ///< or one word of sum_order_words()
+  std::string offload = kNoOffload;
   Rematerialize rematerialize = Rematerialize::automatic;
   PlannerEffort effort = PlannerEffort::normal;
   double time_limit_s = 240;  ///< safety cap on the whole search, wall seconds
@@ -121,6 +126,10 @@ std::optional<BucketSizes> buckets(const PlannerOptions&);
 /// In which order the sums of every plan are added up; none: of each as is fastest.
 std::optional<SumOrder> sum_order(const PlannerOptions&);
 
+/// The states of a plan that rest in the host's memory while its stages are solved, as of Plan; those of
+/// which there is room on the device come back then (planner/returned_states).
+std::vector<ValueIndex> states_on_host(const PlannerOptions&, const GraphUses&);
+
 /// That of all transfers; none: of each the fastest.
 std::optional<TransferStrategy> transfer_strategy(const PlannerOptions&);
 
@@ -135,6 +144,7 @@ std::vector<Word<std::string>> transfer_choices();
 std::vector<Word<std::string>> update_choices();
 std::vector<Word<std::string>> sync_choices();
 std::vector<Word<std::string>> sync_order_choices();
+std::vector<Word<std::string>> offload_choices();
 /// Those of --preset; "" is none.
 std::vector<Word<std::string>> preset_choices();
 

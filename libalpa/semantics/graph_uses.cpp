@@ -90,6 +90,14 @@ bool is_of_update_alone(const GraphUses& uses, const State& state) {
          });
 }
 
+std::vector<ValueIndex> states_of_updates_alone(const GraphUses& uses) {
+  std::vector<ValueIndex> states;
+  for (const State& state : uses.graph.states)
+    if (is_of_update_alone(uses, state)) states.push_back(state.value);
+  std::ranges::sort(states);
+  return states;
+}
+
 bool updates_in_place(const Node& node) { return node.phase == Phase::update && node.op->overwrites[0] >= 0; }
 
 }  // namespace alpa

@@ -44,6 +44,9 @@ Phase phase_of_transfer(const Graph&, ValueIndex value);
 /// Whether nothing but its update takes a state, as optimizer states and master weights.
 bool is_of_update_alone(const GraphUses&, const State&);
 
+/// The values of all such states, sorted.
+std::vector<ValueIndex> states_of_updates_alone(const GraphUses&);
+
 /// Updates a state where it rests: its first result is the state's next value.
 bool updates_in_place(const Node&);
 

@@ -8,13 +8,10 @@
 namespace alpa {
 namespace {
 
-/// All that may rest on the host, or every second of them.
+/// All that may rest on the host, or every so many-th of them.
 std::vector<ValueIndex> of_updates_alone(const Graph& graph, std::size_t each = 1) {
-  const GraphUses uses(graph);
-  std::vector<ValueIndex> all, some;
-  for (const State& state : graph.states)
-    if (is_of_update_alone(uses, state)) all.push_back(state.value);
-  std::ranges::sort(all);
+  const std::vector<ValueIndex> all = states_of_updates_alone(GraphUses(graph));
+  std::vector<ValueIndex> some;
   for (std::size_t i = 0; i < all.size(); i += each) some.push_back(all[i]);
   return some;
 }

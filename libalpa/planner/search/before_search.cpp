@@ -10,8 +10,9 @@
 
 namespace alpa {
 
-void refuse_what_cannot_fit(const Graph& graph, const Cluster& cluster, int devices) {
-  const MemoryUse lasting = lasting_bytes(graph);
+void refuse_what_cannot_fit(const Graph& graph, const PlannerOptions& options, const Cluster& cluster,
+                            int devices) {
+  const MemoryUse lasting = lasting_bytes(graph, states_on_host(options, GraphUses(graph)));
   const std::int64_t limit = best_of_parts(cluster).memory_bytes, each = lasting.total / devices;
   if (each <= limit) return;
   throw Error(ErrorKind::infeasible,

@@ -7,7 +7,7 @@ namespace alpa {
 
 /// States and sums of gradients are somewhere, whatever the plan: throws Error(infeasible) where so many
 /// devices have no room for them.
-void refuse_what_cannot_fit(const Graph&, const Cluster&, int devices);
+void refuse_what_cannot_fit(const Graph&, const PlannerOptions&, const Cluster&, int devices);
 
 /// Throws Error(usage) where the batch does not divide into so many micro-batches.
 void check_batch(const PlanningModel&, int micro_batches);

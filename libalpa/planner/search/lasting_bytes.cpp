@@ -10,7 +10,8 @@
 
 namespace alpa {
 
-MemoryUse lasting_bytes(const Graph& graph, int first_layer, int end_layer) {
+MemoryUse lasting_bytes(const Graph& graph, int first_layer, int end_layer,
+                        const std::vector<ValueIndex>& on_host) {
   const GraphUses uses(graph);
   const auto is_within = [&](NodeIndex n) {
     const int layer = node_of(graph, n).layer;
@@ -18,7 +19,9 @@ MemoryUse lasting_bytes(const Graph& graph, int first_layer, int end_layer) {
   };
   MemoryUse lasting;
   for (const State& state : graph.states) {
-    if (std::ranges::none_of(uses.users_of(state.value), is_within)) continue;
+    if (std::ranges::none_of(uses.users_of(state.value), is_within) ||
+        std::ranges::binary_search(on_host, state.value))
+      continue;
     (state.is_parameter ? lasting.parameters : lasting.optimizer) +=
         byte_count(value_of(graph, state.value).type);
   }
@@ -31,8 +34,8 @@ MemoryUse lasting_bytes(const Graph& graph, int first_layer, int end_layer) {
   return lasting;
 }
 
-MemoryUse lasting_bytes(const Graph& graph) {
-  return lasting_bytes(graph, 0, std::numeric_limits<int>::max());
+MemoryUse lasting_bytes(const Graph& graph, const std::vector<ValueIndex>& on_host) {
+  return lasting_bytes(graph, 0, std::numeric_limits<int>::max(), on_host);
 }
 
 MemoryUse share_of(const MemoryUse& whole, int devices) {

@@ -1,5 +1,6 @@
 #pragma once
 #include <string>
+#include <vector>
 
 #include "libalpa/graph/graph.h"
 #include "libalpa/plan/plan.h"
@@ -8,9 +9,11 @@ namespace alpa {
 
 /// What is there at once when a step's update begins, whatever the plan, of layers `first_layer` up to
 /// `end_layer`: the states that they use, and the sums of their gradients. Whole, so that of n devices that
-/// hold it between them one has an n-th at least. `total` is that of the three kinds.
-MemoryUse lasting_bytes(const Graph&, int first_layer, int end_layer);
-MemoryUse lasting_bytes(const Graph&);  ///< of all layers
+/// hold it between them one has an n-th at least. `total` is that of the three kinds. What rests on the host
+/// (as of Plan) is left out.
+MemoryUse lasting_bytes(const Graph&, int first_layer, int end_layer,
+                        const std::vector<ValueIndex>& on_host = {});
+MemoryUse lasting_bytes(const Graph&, const std::vector<ValueIndex>& on_host = {});  ///< of all layers
 
 /// An n-th of each.
 MemoryUse share_of(const MemoryUse&, int devices);

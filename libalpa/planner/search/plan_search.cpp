@@ -90,7 +90,7 @@ class PlanSearch {
   void enter_methods() {
     const std::vector<int> counts = planned_micro_batches(model_, options_, costs_, devices_);
     const Graph& graph = graphs_.of(counts.front()).graph;
-    refuse_what_cannot_fit(graph, costs_.cluster(), devices_);
+    refuse_what_cannot_fit(graph, options_, costs_.cluster(), devices_);
     offered_.cut(graph, devices_);
     std::vector<std::string> methods = baseline_names();
     if (options_.method == "auto") std::erase(methods, kFactorsMethod);  // comes later

@@ -42,7 +42,7 @@ bool same_plan(const Plan& a, const Plan& b) {
          a.updates == b.updates && a.meshes == b.meshes && a.stages == b.stages &&
          a.node_strategy == b.node_strategy && a.value_layout == b.value_layout &&
          a.segment_layouts == b.segment_layouts && a.transfers == b.transfers && a.inputs == b.inputs &&
-         a.sync == b.sync;
+         a.sync == b.sync && a.on_host == b.on_host;
 }
 
 }  // namespace
@@ -168,7 +168,9 @@ void PlanSelection::refuse() const {
                                   : fmt::format("no plan: {}", failures_.front().candidate.verdict),
                 "alpa-plan --method auto, or other --devices and --micro-batches");
   const auto& [first, end, devices, proven, limit] = least_shortfall_;
-  const MemoryUse lasting = share_of(lasting_bytes(model_.graph(model_.group_samples), first, end), devices);
+  const Graph graph = model_.graph(model_.group_samples);
+  const MemoryUse lasting =
+      share_of(lasting_bytes(graph, first, end, states_on_host(options_, GraphUses(graph))), devices);
   const std::int64_t bytes = std::max(proven, lasting.total);
   throw Error(
       ErrorKind::infeasible,

@@ -12,6 +12,7 @@
 #include "libalpa/plan/update_timing.h"
 #include "libalpa/planner/assemble.h"
 #include "libalpa/planner/predict.h"
+#include "libalpa/planner/returned_states.h"
 #include "libalpa/planner/search/mesh_memory.h"
 #include "libalpa/planner/search/met_constraints.h"
 #include "libalpa/planner/search/pipeline_bound.h"
@@ -233,6 +234,11 @@ void ProposalTrials::take_what_pays(Plan& plan, const PricedGraph& priced, const
     set_buckets(other, sums);
     offer(std::move(other));
   };
+  if (!plan.on_host.empty()) {
+    Plan other = plan;
+    other.on_host = least_on_host(plan, priced.graph, costs_);
+    offer(std::move(other));
+  }
   if (!overlap(options_))
     for (const Overlap each : {Overlap::transfers, Overlap::all}) {
       Plan other = plan;
@@ -355,8 +361,10 @@ ProposalTrial ProposalTrials::try_out(const PricedGraph& priced, Proposal propos
     if (most_over == 0) {
       trial.proposal = std::move(attempt.proposal);
       trial.proposal.estimate_s = pipeline_seconds(trial.proposal);
-      plan->prediction.lower_bound_s =
-          least_step_s(priced, trial.proposal, *plan, overlap(options_) == Overlap::none);
+      // Where less rests on the host than the stages were solved with, nothing is known.
+      if (plan->on_host == priced.planning.on_host)
+        plan->prediction.lower_bound_s =
+            least_step_s(priced, trial.proposal, *plan, overlap(options_) == Overlap::none);
       plan->prediction.bound_covers = fmt::format("{}{}, split in any way that the method allows", kOwnStages,
                                                   requests.size() > 1 ? " under schedule " + schedule : "");
       trial.plan = std::move(plan);

@@ -20,6 +20,7 @@ struct PricedGraph {
     planning.overlap = overlap(options).value_or(Overlap::none);
     planning.updates = update_order(options).value_or(UpdateOrder::after_norm);
     planning.has_buckets = buckets(options) != BucketSizes();
+    planning.on_host = states_on_host(options, planning.uses);
   }
 
   Graph graph;

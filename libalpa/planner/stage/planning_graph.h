@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <vector>
 
 #include "libalpa/graph/dimension_roles.h"
@@ -20,8 +21,10 @@ struct PlanningGraph {
   Overlap overlap = Overlap::none;                ///< of the plan
   UpdateOrder updates = UpdateOrder::after_norm;  ///< likewise
   bool has_buckets = false;                       ///< it may add up several sums of gradients together
+  std::vector<ValueIndex> on_host = {};           ///< as of Plan
 
   const Graph& graph() const { return uses.graph; }
+  bool rests_on_host(ValueIndex state) const { return std::ranges::binary_search(on_host, state); }
   bool updates_wait() const { return alpa::updates_wait(uses, updates); }
   bool corrects_updates() const { return alpa::corrects_updates(uses, updates); }
 };

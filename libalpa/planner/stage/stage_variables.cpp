@@ -103,8 +103,9 @@ class Builder {
         if (node.op->sums_micro_batches || scope_.planning().uses.summed_over_step[v]) {
           added.resident[c] += count * size;
         } else if (const StateIndex state = scope_.planning().uses.state_after_value(v); state >= 0) {
-          const bool parameter = scope_.graph().states[state].is_parameter;
-          added.resident[c] += parameter ? 0 : count * size;  // those are counted where they rest
+          const State& of = scope_.graph().states[state];  // parameters are counted where they rest
+          added.resident[c] +=
+              of.is_parameter || scope_.planning().rests_on_host(of.value) ? 0 : count * size;
         } else if (scope_.saved(v) && !needs_.at(scope_.canonical_value(v)).rest) {
           added.per_micro_batch[c] += count * size;
         }

@@ -24,7 +24,8 @@ inline std::vector<std::int64_t> live_bytes(const MeshProgram& mesh, bool messag
   const auto counts = [&](const Buffer& b) { return messages || !of_messages[mesh.buffers.index_of(b)]; };
   std::int64_t lasting = 0;
   for (const Buffer& buffer : mesh.buffers)
-    if (buffer.residence != Residence::segment && buffer.view_of < 0 && counts(buffer))
+    if (buffer.residence != Residence::segment && buffer.view_of < 0 && buffer.space == MemorySpace::device &&
+        counts(buffer))
       lasting += buffer.slots * buffer.bytes;
   std::vector<std::int64_t> most(kPhases.size(), lasting);
   for (const Segment& segment : mesh.segments) {

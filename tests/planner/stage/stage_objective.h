@@ -58,6 +58,8 @@ struct ObjectiveCase {
   Overlap overlap = Overlap::none;
   UpdateOrder updates = UpdateOrder::after_norm;
   bool has_latency = true;  ///< messages and kernels take time to start
+  bool has_latency = true;  ///< messages take time to start
+  bool offloads = false;    ///< what updates alone take rests on the host
 };
 
 inline void PrintTo(const ObjectiveCase& c, std::ostream* out) {
@@ -79,6 +81,7 @@ class StageObjective : public testing::TestWithParam<ObjectiveCase> {
     planning_->overlap = GetParam().overlap;
     planning_->updates = GetParam().updates;
     planning_->has_buckets = has_buckets;
+    if (GetParam().offloads) planning_->on_host = states_of_updates_alone(planning_->uses);
     mesh_costs_ = std::make_unique<MeshCosts>(graph_, GetParam().mesh, costs_);
     const int count = static_cast<int>(graph_.layers.size()), stages = GetParam().stages;
     for (int s = 0; s < stages; ++s) {
@@ -103,6 +106,8 @@ class StageObjective : public testing::TestWithParam<ObjectiveCase> {
     if (GetParam().on_nodes) cluster.nodes = GetParam().stages;
     if (!GetParam().has_latency)
       cluster.within_node.latency_s = cluster.between_nodes.latency_s = cluster.launch_s = 0;
+    if (GetParam().offloads) cluster.host_bytes_per_s = 3e9;
+    if (!GetParam().has_latency) cluster.within_node.latency_s = cluster.between_nodes.latency_s = 0;
     return cluster;
   }
 
@@ -239,6 +244,11 @@ class StageObjective : public testing::TestWithParam<ObjectiveCase> {
   std::vector<std::unique_ptr<StageProblem>> problems_;
 };
 
+inline ObjectiveCase offloading(ObjectiveCase c) {
+  c.offloads = true;
+  return c;
+}
+
 inline ObjectiveCase before_norm(ObjectiveCase c) {
   c.updates = UpdateOrder::before_norm;
   return c;
@@ -260,7 +270,7 @@ inline std::string case_name(const testing::TestParamInfo<ObjectiveCase>& test) 
          (c.form == RecomputeForm::selective ? "_selective" : "") + (c.on_nodes ? "_on_nodes" : "") +
          (c.overlap == Overlap::none ? "" : std::string("_overlaps_") + overlap_name(c.overlap)) +
          (c.updates == UpdateOrder::after_norm ? "" : "_updates_before_norm") +
-         (c.has_latency ? "" : "_without_latency");
+         (c.has_latency ? "" : "_without_latency") + (c.offloads ? "_offloads" : "");
 }
 
 }  // namespace alpa

@@ -132,7 +132,11 @@ INSTANTIATE_TEST_SUITE_P(
         ObjectiveCase{.model = "bf16_sums", .mesh = {2}, .stages = 2, .micro_batches = 4, .on_nodes = true},
         ObjectiveCase{.model = "gpt", .mesh = {2}, .stages = 2, .micro_batches = 4, .overlap = Overlap::all},
         ObjectiveCase{
-            .model = "unet", .mesh = {2}, .stages = 2, .micro_batches = 2, .overlap = Overlap::transfers}),
+            .model = "unet", .mesh = {2}, .stages = 2, .micro_batches = 2, .overlap = Overlap::transfers},
+        offloading({"gpt", {2}, 1, 2, 0}), offloading({"gpt", {2, 2}, 2, 4, 2}),
+        offloading({"llama", {2}, 1, 2, 0}), offloading({"adafactor", {2}, 1, 2, 0}),
+        offloading({"adafactor", {2, 2}, 1, 2, 2}), offloading({"bf16_sums", {2}, 2, 4, 0}),
+        offloading({"wrn", {2}, 1, 2, 1}), offloading({"unclipped", {2}, 1, 2, 0})),
     case_name);
 
 INSTANTIATE_TEST_SUITE_P(
@@ -143,7 +147,8 @@ INSTANTIATE_TEST_SUITE_P(
                     ObjectiveCase{"vit", {2}, 1, 2, 0}, ObjectiveCase{"wrn", {2}, 2, 2, 2},
                     ObjectiveCase{"mlp", {2, 2}, 1, 2, 2}, ObjectiveCase{"gpt", {2}, 1, 2, 1},
                     ObjectiveCase{"gpt", {2}, 2, 4, 2, kSelective},
-                    ObjectiveCase{"wrn", {2}, 2, 2, 2, kSelective}, ObjectiveCase{"gpt", {2, 2, 2}, 1, 2, 1}),
+                    ObjectiveCase{"wrn", {2}, 2, 2, 2, kSelective}, ObjectiveCase{"gpt", {2, 2, 2}, 1, 2, 1},
+                    offloading({"gpt", {2}, 1, 2, 0}), offloading({"llama", {2}, 1, 2, 0})),
     case_name);
 
 }  // namespace

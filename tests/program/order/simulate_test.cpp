@@ -303,12 +303,17 @@ TEST(Simulator, PricesARingByItsShiftsAndItsCallsOfTheKernel) {
 }
 
 TEST(Simulator, GivesNoInstructionForNothing) {
-  const CostModel costs(small_cluster(4));
+  Cluster cluster = small_cluster(4);
+  cluster.host_bytes_per_s = 1e9;
+  const CostModel costs(cluster);
   std::set<std::size_t> kinds;
   Lowered corrected = two_stages_of_two();
   corrected.plan.updates = UpdateOrder::before_norm;
   corrected.program = lower(corrected.graph, corrected.plan);
-  for (const Lowered& lowered : {corrected, ring_of_four()})
+  Lowered offloaded = ring_of_four();
+  offloaded.plan.on_host = states_of_updates_alone(GraphUses(offloaded.graph));
+  offloaded.program = lower(offloaded.graph, offloaded.plan);
+  for (const Lowered& lowered : {corrected, offloaded})
     for (const MeshProgram& stage : lowered.program.meshes)
       for (const Segment& segment : stage.segments) {
         const std::vector<double> seconds = instruction_seconds(lowered.program, stage, segment, costs);

@@ -1,0 +1,42 @@
+#include "libalpa/planner/stage/stage_moves.h"
+
+#include <algorithm>
+
+#include "libalpa/planner/stage/stage_clock.h"
+#include "libalpa/planner/stage/value_times.h"
+
+namespace alpa {
+
+void add_moves_of_states(const StageScope& scope, const MeshCosts& mesh_costs, StageVariables& stage) {
+  const PlanningGraph& planning = scope.planning();
+  if (planning.on_host.empty()) return;
+  const StageClock clock(scope);
+  const ValueTimes times(scope, clock);
+  constexpr Phase kUpdate = Phase::update;
+  for (const NodeIndex n : scope.canonical_nodes()) {
+    const Node& node = scope.node(n);
+    StageVariable& of = stage.variables[stage.of_node.at(n)];
+    for (std::size_t r = 0; r < node.results.size(); ++r) {
+      const StateIndex index = planning.uses.state_after_value(node.results[r]);
+      if (index < 0 || !planning.rests_on_host(scope.graph().states[index].value)) continue;
+      const State& state = scope.graph().states[index];
+      const StageScope::Use first = times.first_use(state.value, kUpdate);
+      SelectionProblem::Memory staged{clock.starts(first.node, kUpdate, first.operand),
+                                      clock.settles(n, kUpdate, static_cast<int>(r)) + 1,
+                                      {}};
+      if (!scope.uses_in(state.next, kUpdate).empty())
+        staged.end = std::max(staged.end, clock.runs(times.last_use(state.next, kUpdate).node, kUpdate) + 2);
+      const LayoutTable& layouts = mesh_costs.layouts(state.value);
+      for (std::size_t c = 0; c < of.choices.size(); ++c) {
+        const int layout = option_of(of, c, mesh_costs).results[r];
+        staged.bytes.push_back(layouts.bytes(layout));
+        const TensorType tile = tile_type(layouts.whole(), layouts.spec(layout), mesh_costs.mesh());
+        of.pay_once(
+            c, 2 * scope.copies(n) * mesh_costs.costs().move_seconds(static_cast<double>(byte_count(tile))));
+      }
+      of.held.push_back(std::move(staged));
+    }
+  }
+}
+
+}  // namespace alpa
