@@ -134,6 +134,9 @@ std::string figures_text(const PlanFacts& f, const StageFacts& s) {
       bytes_text(p.memory.optimizer), bytes_text(p.memory.gradients), p.in_flight,
       bytes_text(p.memory.activations / std::max<std::int64_t>(1, p.in_flight)),
       bytes_text(p.memory.workspace));
+  if (p.memory.host > 0)
+    text += fmt::format("          on its host {}, moved to the device for updates and back\n",
+                        bytes_text(p.memory.host));
   if (const std::int64_t reserved = reserved_bytes(f.cluster.kind); reserved > 0)
     text += fmt::format("          beside it {} of each GPU are kept for CUDA and its libraries\n",
                         bytes_text(reserved));

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
+#include <utility>
 
 #include "libalpa/program/lower/lower.h"
 
@@ -13,53 +15,85 @@ struct StateOnHost {
   std::int64_t bytes;  ///< of a device's tile
 };
 
-/// [mesh] The largest first.
-Indexed<MeshIndex, std::vector<StateOnHost>> states_on_hosts(const Program& program) {
-  Indexed<MeshIndex, std::vector<StateOnHost>> all;
-  for (const MeshProgram& mesh : program.meshes) {
-    std::vector<StateOnHost> states;
-    for (const BufferIndex b : mesh.state_buffer)
-      if (b >= 0 && mesh.buffers[b].space == MemorySpace::host)
-        states.push_back({mesh.buffers[b].value, mesh.buffers[b].bytes});
-    std::ranges::stable_sort(states, std::greater(), &StateOnHost::bytes);
-    all.push_back(std::move(states));
-  }
-  return all;
+/// The largest first.
+std::vector<StateOnHost> states_on_host(const MeshProgram& mesh) {
+  std::vector<StateOnHost> states;
+  for (const BufferIndex b : mesh.state_buffer)
+    if (b >= 0 && mesh.buffers[b].space == MemorySpace::host)
+      states.push_back({mesh.buffers[b].value, mesh.buffers[b].bytes});
+  std::ranges::stable_sort(states, std::greater(), &StateOnHost::bytes);
+  return states;
+}
+
+/// Of one node that updates states on the host, at most.
+std::int64_t staged_together(const MeshProgram& mesh, const GraphUses& uses) {
+  std::map<NodeIndex, std::int64_t> of_node;
+  for (const auto& [value, bytes] : states_on_host(mesh))
+    of_node[value_of(uses.graph, uses.graph.states[uses.state_at[value]].next).producer] += bytes;
+  std::int64_t most = 0;
+  for (const auto& [node, bytes] : of_node) most = std::max(most, bytes);
+  return most;
 }
 
 /// Packing may take a little more than what is live: then so much less room is taken.
 constexpr int kLeastRoom = 4;
 
+class RoomForStates {
+ public:
+  RoomForStates(const Plan& plan, const Graph& graph, const CostModel& costs)
+      : graph_(graph), costs_(costs), plan_(plan), program_(lower(graph, plan)) {
+    const GraphUses uses(graph);
+    for (const MeshProgram& mesh : program_.meshes) staged_.push_back(staged_together(mesh, uses));
+  }
+
+  /// With room for what so many updates more have staged.
+  std::vector<ValueIndex> fill(int updates_ahead) {
+    for (int part = 1; part <= kLeastRoom && !plan_.on_host.empty();) {
+      Plan fuller = plan_;
+      for (const MeshIndex m : plan_.meshes.indices()) {
+        std::int64_t left = (room(program_, m) - updates_ahead * staged_[m]) / part;
+        for (const auto& [value, bytes] : states_on_host(program_.meshes[m]))
+          if (bytes <= left) {
+            left -= bytes;
+            std::erase(fuller.on_host, value);
+          }
+      }
+      if (fuller.on_host == plan_.on_host) break;
+      Program lowered = lower(graph_, fuller);
+      const bool fits =
+          std::ranges::all_of(plan_.meshes.indices(), [&](MeshIndex m) { return room(lowered, m) >= 0; });
+      if (!fits) {
+        part *= 2;
+        continue;
+      }
+      plan_ = std::move(fuller);
+      program_ = std::move(lowered);
+    }
+    return plan_.on_host;
+  }
+
+ private:
+  std::int64_t room(const Program& program, MeshIndex m) const {
+    return costs_.on(plan_.meshes[m]).cluster().memory_bytes - program.meshes[m].memory.total;
+  }
+
+  const Graph& graph_;
+  const CostModel& costs_;
+  Plan plan_;
+  Program program_;
+  Indexed<MeshIndex, std::int64_t> staged_;
+};
+
 }  // namespace
 
-std::vector<ValueIndex> least_on_host(const Plan& given, const Graph& graph, const CostModel& costs) {
-  Plan plan = given;
-  Program program = lower(graph, plan);
-  const auto room = [&](MeshIndex m) {
-    return costs.on(plan.meshes[m]).cluster().memory_bytes - program.meshes[m].memory.total;
-  };
-  for (int part = 1; part <= kLeastRoom && !plan.on_host.empty();) {
-    Plan fuller = plan;
-    const auto states = states_on_hosts(program);
-    for (const MeshIndex m : plan.meshes.indices()) {
-      std::int64_t left = room(m) / part;
-      for (const auto& [value, bytes] : states[m])
-        if (bytes <= left) {
-          left -= bytes;
-          std::erase(fuller.on_host, value);
-        }
-    }
-    if (fuller.on_host == plan.on_host) break;
-    Program lowered = lower(graph, fuller);
-    std::swap(program, lowered);
-    if (std::ranges::all_of(plan.meshes.indices(), [&](MeshIndex m) { return room(m) >= 0; })) {
-      plan = std::move(fuller);
-    } else {
-      std::swap(program, lowered);
-      part *= 2;
-    }
-  }
-  return plan.on_host;
+std::vector<std::vector<ValueIndex>> fewer_on_host(const Plan& plan, const Graph& graph,
+                                                   const CostModel& costs) {
+  std::vector<std::vector<ValueIndex>> all;
+  const bool may_be_ahead = !is_in_turn(LaneKind::fetch, plan.overlap);
+  for (const int updates_ahead : {0, 1, 2})
+    if (may_be_ahead || updates_ahead == 0)
+      all.push_back(RoomForStates(plan, graph, costs).fill(updates_ahead));
+  return all;
 }
 
 }  // namespace alpa

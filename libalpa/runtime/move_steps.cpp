@@ -1,6 +1,6 @@
 // Moves between the memories of a device and of its host.
 #include <algorithm>
-#include <thread>
+#include <utility>
 
 #include "libalpa/base/clock.h"
 #include "libalpa/runtime/steps.h"
@@ -37,15 +37,19 @@ class MoveStep : public PreparedInstruction {
 
 class EmulatedMoveStep : public PreparedInstruction {
  public:
-  explicit EmulatedMoveStep(double seconds) : seconds_(seconds) {}
+  EmulatedMoveStep(double seconds, std::shared_ptr<EmulatedClock> lane)
+      : seconds_(seconds), lane_(std::move(lane)) {}
 
-  void begin(const StepContext&) override { end_s_ = monotonic_s() + seconds_; }
+  void begin(const StepContext&) override { end_s_ = lane_->begin(seconds_); }
   Progress advance(const StepContext&) override {
-    return monotonic_s() < end_s_ ? Progress::none : Progress::done;
+    if (monotonic_s() < end_s_) return Progress::none;
+    lane_->end();
+    return Progress::done;
   }
 
  private:
   double seconds_, end_s_ = 0;
+  std::shared_ptr<EmulatedClock> lane_;
 };
 
 }  // namespace
@@ -56,8 +60,9 @@ std::unique_ptr<PreparedInstruction> prepare(const Fetch& fetch, const StepSite&
 std::unique_ptr<PreparedInstruction> prepare(const Offload& offload, const StepSite& site) {
   return std::make_unique<MoveStep>(site.mesh, offload.from, offload.to, false, site.device);
 }
-std::unique_ptr<PreparedInstruction> prepare_emulated_move(double seconds) {
-  return std::make_unique<EmulatedMoveStep>(seconds);
+std::unique_ptr<PreparedInstruction> prepare_emulated_move(double seconds,
+                                                           std::shared_ptr<EmulatedClock> lane) {
+  return std::make_unique<EmulatedMoveStep>(seconds, std::move(lane));
 }
 
 }  // namespace alpa

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <map>
 
 #include "libalpa/base/clock.h"
 
@@ -40,6 +41,12 @@ PreparedProgram::PreparedProgram(const Graph& graph, const Program& program, Mes
       runs_(mesh_, program.micro_batches),
       seed_(seed) {
   const StepSite site{graph, program, mesh_, coordinate, rank, device};
+  std::map<int, std::shared_ptr<EmulatedClock>> clocks;
+  const auto clock_of_lane = [&](int lane) {
+    std::shared_ptr<EmulatedClock>& clock = clocks[lane];
+    if (!clock) clock = std::make_shared<EmulatedClock>();
+    return clock;
+  };
   Dependences waits = dependences(mesh_);
   for (std::size_t s = 0; s < mesh_.segments.size(); ++s) {
     steps_.emplace_back();
@@ -50,7 +57,7 @@ PreparedProgram::PreparedProgram(const Graph& graph, const Program& program, Mes
       PreparedStep step{
           costs && is_computation(instruction) ? prepare_emulated(seconds[i])
           : costs && is_move(instruction)
-              ? prepare_emulated_move(seconds[i])
+              ? prepare_emulated_move(seconds[i], clock_of_lane(instruction.lane))
               : std::visit([&](const auto& body) { return prepare(body, site); }, instruction.body),
           instruction.when,
           std::move(waits[s][i]),

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <chrono>
 #include <optional>
 #include <thread>
 
@@ -28,6 +29,9 @@ void* BufferAddress::at(const StepContext& rank) const {
   return static_cast<std::byte*>(arena.data()) + offset + slot(rank) * slot_bytes;
 }
 
+/// At what takes its time with no other rank.
+constexpr std::chrono::microseconds kLookEvery{20};
+
 void PreparedInstruction::run(const StepContext& rank) {
   begin(rank);
   for (;;) {
@@ -37,7 +41,7 @@ void PreparedInstruction::run(const StepContext& rank) {
     if (Communicator* const others = partners(rank))
       others->rest(rank.now);
     else
-      std::this_thread::yield();
+      std::this_thread::sleep_for(kLookEvery);
   }
 }
 

@@ -87,8 +87,10 @@ std::unique_ptr<PreparedInstruction> prepare(const Offload&, const StepSite&);
 /// A computation of an emulated device, which takes so long.
 std::unique_ptr<PreparedInstruction> prepare_emulated(double seconds);
 
-/// A move of an emulated device between its memory and the host's, likewise; nothing is moved.
-std::unique_ptr<PreparedInstruction> prepare_emulated_move(double seconds);
+/// A move of an emulated device between its memory and the host's, likewise, by the clock of its lane;
+/// nothing is moved.
+std::unique_ptr<PreparedInstruction> prepare_emulated_move(double seconds,
+                                                           std::shared_ptr<EmulatedClock> lane);
 
 /// A buffer as this rank sees it. The program outlives it.
 struct BufferAddress {

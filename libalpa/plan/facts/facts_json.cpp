@@ -26,6 +26,7 @@ JsonObject memory_json(const MeshPrediction& figures) {
       .set("gradients_bytes", m.gradients)
       .set("activations_bytes", m.activations)
       .set("workspace_bytes", m.workspace)
+      .set("host_bytes", m.host)
       .set("micro_batches_in_flight", figures.in_flight);
 }
 

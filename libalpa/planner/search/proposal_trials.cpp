@@ -234,11 +234,6 @@ void ProposalTrials::take_what_pays(Plan& plan, const PricedGraph& priced, const
     set_buckets(other, sums);
     offer(std::move(other));
   };
-  if (!plan.on_host.empty()) {
-    Plan other = plan;
-    other.on_host = least_on_host(plan, priced.graph, costs_);
-    offer(std::move(other));
-  }
   if (!overlap(options_))
     for (const Overlap each : {Overlap::transfers, Overlap::all}) {
       Plan other = plan;
@@ -250,6 +245,12 @@ void ProposalTrials::take_what_pays(Plan& plan, const PricedGraph& priced, const
       Plan other = plan;
       other.updates = order_in_effect(priced.planning.uses, plan, word.value);
       if (other.updates != plan.updates) offer_in_other_order(std::move(other));
+    }
+  if (!plan.on_host.empty())
+    for (std::vector<ValueIndex>& fewer : fewer_on_host(plan, priced.graph, costs_)) {
+      Plan other = plan;
+      other.on_host = std::move(fewer);
+      offer(std::move(other));
     }
   if (is_in_turn(LaneKind::collective, plan.overlap)) return;
   std::vector<std::vector<GradientSync>> tried{plan.sync};

@@ -3,10 +3,9 @@
 
 namespace alpa {
 
-/// Lists what is fetched from the host's memory ahead of use: what is first wanted at one place of a segment
-/// when what is wanted at the place before it has been fetched, and the first of all at the segment's begin.
-/// So two at a time are in the device's memory (a double buffer, as GeePS, EuroSys'16, has it), and the lane
-/// goes on while what came before is used.
+/// Lists what is fetched from the host's memory ahead of use, so that the lane goes on while what came before
+/// is used: as early as twice the most that any place of a segment takes has room for what is fetched and not
+/// used yet (a double buffer, as GeePS, EuroSys'16, has it).
 void fetch_ahead(MeshProgram&);
 
 }  // namespace alpa

@@ -158,6 +158,26 @@ Packing pack_in_order(const MeshProgram& program, const UsesOfBuffers& uses, std
   });
 }
 
+/// Likewise those that are moved between memories, of which later ones take the place of earlier ones; all
+/// else by the order that the lanes have anyway, so that the computation waits for no move but of what it
+/// takes.
+Packing pack_moved_in_order(const MeshProgram& program, const UsesOfBuffers& uses, const RunOrder& order,
+                            std::int64_t base) {
+  const auto lives = lives_of(uses);
+  const auto is_moved = [&](BufferIndex b) {
+    return std::ranges::any_of(uses[b], [&](const LaneUse& use) {
+      return program.lanes[use.lane].kind == LaneKind::fetch ||
+             program.lanes[use.lane].kind == LaneKind::offload;
+    });
+  };
+  Indexed<BufferIndex, bool> moved(program.buffers.size());
+  for (const BufferIndex b : moved.indices()) moved[b] = is_moved(b);
+  return pack(program, uses, base, [&](BufferIndex a, BufferIndex b) {
+    if (moved[a] && moved[b]) return lives[a].second < lives[b].first || lives[b].second < lives[a].first;
+    return ends_before(uses[a], uses[b], order) || ends_before(uses[b], uses[a], order);
+  });
+}
+
 void wait_in_order(MeshProgram& program, Segment& segment, const UsesOfBuffers& uses, const RunOrder& order) {
   const auto lives = lives_of(uses);
   std::vector<BufferIndex> packed;
@@ -197,11 +217,14 @@ std::int64_t place_in_segment(MeshProgram& program, int s, const Dependences& wa
   const RunOrder order(program, waits, s);
   bool in_order = base >= limit;  // nothing fits that lanes need apart
   Packing packing = in_order ? pack_in_order(program, uses, base) : pack_freely(program, uses, order, base);
-  if (!in_order && packing.end > limit)
-    if (Packing ordered = pack_in_order(program, uses, base); ordered.end < packing.end) {
-      packing = std::move(ordered);
-      in_order = true;
-    }
+  const auto offer = [&](Packing other) {
+    if (other.end >= packing.end) return;
+    packing = std::move(other);
+    in_order = true;
+  };
+  if (!in_order && packing.end > limit && std::ranges::any_of(segment.instructions, is_move))
+    offer(pack_moved_in_order(program, uses, order, base));
+  if (base < limit && packing.end > limit) offer(pack_in_order(program, uses, base));
   for (const BufferIndex b : program.buffers.indices())
     if (packing.offset[b] >= 0) program.buffers[b].offset = packing.offset[b];
   if (in_order) wait_in_order(program, segment, uses, order);
