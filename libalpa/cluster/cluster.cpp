@@ -66,6 +66,8 @@ class ClusterReader {
         root_.number("overlap_slowdown", measured_ ? measured_->overlap_slowdown : 1, kSlowdownRange);
     if (measured_ || root_.has("host_gb_per_s"))
       cluster.host_bytes_per_s = figure("host_gb_per_s", kGiga, kRateRange, &Cluster::host_bytes_per_s);
+    if (root_.has("host_memory_gib"))
+      cluster.host_memory_bytes = std::llround(number(root_, "host_memory_gib", kGibi, kMemoryRange));
     return cluster;
   }
 
@@ -216,6 +218,7 @@ void choose_figures(Cluster& to, const Cluster& from, const More& more, const Le
   to.nics_per_node = more(to.nics_per_node, from.nics_per_node);
   to.overlap_slowdown = less(to.overlap_slowdown, from.overlap_slowdown);
   to.host_bytes_per_s = more(to.host_bytes_per_s, from.host_bytes_per_s);
+  to.host_memory_bytes = more(to.host_memory_bytes, from.host_memory_bytes);
 }
 
 /// The nodes of `whole`, all with the worst or the best figures of some parts.
@@ -279,6 +282,7 @@ MachinesBesideProfile read_cluster_beside(const Cluster& measured, const std::fi
   cluster.devices_per_node = given.devices_per_node;
   cluster.nics_per_node = given.nics_per_node;
   cluster.memory_bytes = given.memory_bytes;
+  cluster.host_memory_bytes = given.host_memory_bytes;
   if (!has_link_within(measured)) cluster.within_node = given.within_node;
   if (!has_link_between(measured)) cluster.between_nodes = given.between_nodes;
   return {cluster, ""};
@@ -300,6 +304,7 @@ std::string cluster_fingerprint(const Cluster& cluster) {
   // files.
   if (cluster.overlap_slowdown != 1) text += " " + exact(cluster.overlap_slowdown);
   if (cluster.host_bytes_per_s != 0) text += " moves " + exact(cluster.host_bytes_per_s);
+  if (cluster.host_memory_bytes != 0) text += fmt::format(" host {}", cluster.host_memory_bytes);
   for (const Cluster& part : cluster.parts) text += "\n" + cluster_fingerprint(part);
   return fingerprint(text);
 }

@@ -49,6 +49,8 @@ struct Cluster {
   /// Between a device's memory and its host's, each way, while all devices of a node move both ways; 0: not
   /// known, and nothing is moved.
   double host_bytes_per_s = 0;
+  /// Of a node's own memory, for what rests there beside the devices'; 0: not known, and for the run to see.
+  std::int64_t host_memory_bytes = 0;
   DeviceKind kind = DeviceKind::cpu;  ///< of each device: cpu or cuda
   /// Where nodes differ, those that are equal, as clusters of their own and in the order of their devices
   /// (cluster_parts.h). The figures above are then the worst of theirs, which hold for every device.

@@ -39,7 +39,7 @@ constexpr const char* kSlowdown = "overlap_slowdown";
 constexpr double kNoSlowdown = 1;
 
 /// Likewise: not known (0).
-constexpr const char* kHostRate = "host_bytes_per_s";
+constexpr const char *kHostRate = "host_bytes_per_s", *kHostMemory = "host_memory_bytes";
 
 template <class Number>
 Number checked(const char* name, Number value, const Range& range) {
@@ -76,7 +76,7 @@ double rate_of_type(const H5Reader& file, const char* name, const Cluster& clust
 /// One row for each part. What all of them have is not said again.
 void write_part_rows(H5Writer& file, const std::vector<Cluster>& parts) {
   std::vector<std::string> name, device;
-  std::vector<std::int64_t> nodes, nics, memory;
+  std::vector<std::int64_t> nodes, nics, memory, host_memory;
   std::map<std::string, std::vector<double>> numbers;
   for (const Cluster& part : parts) {
     name.push_back(part.name);
@@ -84,6 +84,7 @@ void write_part_rows(H5Writer& file, const std::vector<Cluster>& parts) {
     nodes.push_back(part.nodes);
     nics.push_back(part.nics_per_node);
     memory.push_back(part.memory_bytes);
+    host_memory.push_back(part.host_memory_bytes);
     visit_numbers(part,
                   [&](const std::string& of, double value, const Range&) { numbers[of].push_back(value); });
     visit_rates_of_types(part, [&](const std::string& of, double value) { numbers[of].push_back(value); });
@@ -95,6 +96,7 @@ void write_part_rows(H5Writer& file, const std::vector<Cluster>& parts) {
   file.column("/cluster/parts/nodes", nodes, "1");
   file.column("/cluster/parts/nics_per_node", nics, "1");
   file.column("/cluster/parts/memory_bytes", memory, "byte");
+  file.column(std::string("/cluster/parts/") + kHostMemory, host_memory, "byte");
   for (const auto& [of, values] : numbers)
     file.column("/cluster/parts/" + of, values,
                 of.ends_with("flops_per_s")   ? "FLOP/s"
@@ -143,6 +145,9 @@ std::vector<Cluster> read_part_rows(const H5Reader& file, const Cluster& whole) 
                                 : kNoSlowdown;
     if (file.has(group + kHostRate) && number(kHostRate) != 0)
       part.host_bytes_per_s = checked("parts/host_bytes_per_s", number(kHostRate), kRateRange);
+    if (file.has(group + kHostMemory))
+      if (const std::int64_t bytes = file.int64s(group + kHostMemory, rows)[p]; bytes != 0)
+        part.host_memory_bytes = checked("parts/host_memory_bytes", bytes, kMemoryRange);
   }
   if (all_nodes != whole.nodes)
     refuse(fmt::format("its parts have {} nodes, expected {}", all_nodes, whole.nodes));
@@ -167,6 +172,7 @@ void write_cluster(H5Writer& file, const Cluster& cluster) {
                        [&](const char* name, double value) { file.attribute("/cluster", name, value); });
   file.attribute("/cluster", kSlowdown, cluster.overlap_slowdown);
   file.attribute("/cluster", kHostRate, cluster.host_bytes_per_s);
+  file.attribute("/cluster", kHostMemory, cluster.host_memory_bytes);
   if (!cluster.parts.empty()) write_part_rows(file, cluster.parts);
 }
 
@@ -200,6 +206,8 @@ Cluster read_cluster(const H5Reader& file) {
   if (file.has_attribute("/cluster", kHostRate))
     if (const double rate = file.double_attribute("/cluster", kHostRate); rate != 0)
       cluster.host_bytes_per_s = checked(kHostRate, rate, kRateRange);
+  if (file.has_attribute("/cluster", kHostMemory) && file.int64_attribute("/cluster", kHostMemory) != 0)
+    cluster.host_memory_bytes = integer(kHostMemory, kMemoryRange);
   if (!file.has("/cluster/parts")) return cluster;
   return cluster_of_parts(cluster.name, read_part_rows(file, cluster));
 }

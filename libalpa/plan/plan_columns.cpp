@@ -27,7 +27,12 @@ std::vector<DerivedColumn> derived_columns(const Plan& plan, const Graph& graph)
     sums.rows.push_back(value_of(graph, sum).name);
     ways.rows.push_back(synchronisation_text(placement, mesh, conversions[mesh], sum));
   }
-  return {op, name, layer, words, values, sums, ways};
+  std::vector<DerivedColumn> all{op, name, layer, words, values, sums, ways};
+  if (plan.on_host.empty()) return all;
+  DerivedColumn on_host{"/host/name", {}};
+  for (const ValueIndex v : plan.on_host) on_host.rows.push_back(value_of(graph, v).name);
+  all.push_back(std::move(on_host));
+  return all;
 }
 
 }  // namespace alpa

@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "libalpa/cluster/cluster_parts.h"
 #include "libalpa/program/lower/lower.h"
 
 namespace alpa {
@@ -85,6 +86,22 @@ class RoomForStates {
 };
 
 }  // namespace
+
+std::int64_t host_shortfall(const Plan& plan) {
+  std::map<int, std::int64_t> resting;  // by node
+  std::int64_t most = 0;
+  for (const MeshIndex m : plan.meshes.indices()) {
+    const DeviceMesh& mesh = plan.meshes[m];
+    const std::int64_t there = cluster_under(plan.cluster, mesh).host_memory_bytes,
+                       each = plan.prediction.meshes[m].memory.host;
+    const int first = mesh.first_device;
+    for (int device = first; device < first + device_count(mesh.shape) && there > 0; ++device) {
+      std::int64_t& of_node = resting[device / plan.cluster.devices_per_node];
+      most = std::max(most, (of_node += each) - there);
+    }
+  }
+  return most;
+}
 
 std::vector<std::vector<ValueIndex>> fewer_on_host(const Plan& plan, const Graph& graph,
                                                    const CostModel& costs) {

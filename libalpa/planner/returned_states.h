@@ -18,4 +18,8 @@ namespace alpa {
 /// always). Which is fastest, the simulator knows. Of plans that fit; all of these do.
 std::vector<std::vector<ValueIndex>> fewer_on_host(const Plan&, const Graph&, const CostModel&);
 
+/// By how much what rests on the host of a node exceeds what is there for it, of the node that lacks most; 0:
+/// of none, as far as is known. Of a plan with a prediction.
+std::int64_t host_shortfall(const Plan&);
+
 }  // namespace alpa

@@ -179,6 +179,33 @@ TimingBeside DeviceInstrument::time_beside_sums(const OperatorCase& each, std::i
   return {together(repeated(std::move(alone)), ""), together(repeated(std::move(beside)), "")};
 }
 
+Timing DeviceInstrument::time_moves(std::int64_t bytes) {
+  Repeated mine{kFailed};
+  std::string why;
+  exchange_.barrier();
+  try {
+    const auto in = device_.allocate(bytes), out = device_.allocate(bytes);
+    const auto from = device_.allocate_staging(bytes), to = device_.allocate_staging(bytes);
+    const std::unique_ptr<Stream> leaving = device_.make_stream();
+    const std::unique_ptr<Event> has_left = leaving->record();
+    stream_->fill_zero(out->data(), bytes);
+    stream_->synchronize();
+    leaving->copy_to_host(from->data(), out->data(), bytes);
+    leaving->synchronize();
+    mine = sample([&](int) {
+      leaving->copy_to_host(to->data(), out->data(), bytes);
+      leaving->record(*has_left);
+      stream_->copy_to_device(in->data(), from->data(), bytes);
+      stream_->wait(*has_left);
+    });
+  } catch (const Error& error) {
+    why = error.happened();
+  } catch (const std::bad_alloc&) {
+    why = "no memory is left";
+  }
+  return together(mine, why);
+}
+
 /// Ranks stand in order of their nodes; those that fill no whole group have none.
 Communicator* DeviceInstrument::group(GroupShape shape) {
   auto found = groups_.find(shape);

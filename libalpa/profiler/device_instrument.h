@@ -44,6 +44,7 @@ class DeviceInstrument final : public Instrument {
   Timing time(const OperatorCase&) override;
   Timing time(const CollectiveCase&) override;
   TimingBeside time_beside_sums(const OperatorCase&, std::int64_t bytes) override;
+  Timing time_moves(std::int64_t bytes) override;
   int largest(int mine) override;
 
  private:

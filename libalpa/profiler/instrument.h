@@ -36,6 +36,9 @@ class Instrument {
   /// of a lane that a plan overlaps.
   virtual TimingBeside time_beside_sums(const OperatorCase&, std::int64_t bytes) = 0;
 
+  /// So many bytes from the host's memory into the device's while as many go the other way, on all ranks.
+  virtual Timing time_moves(std::int64_t bytes) = 0;
+
   /// The largest of the ranks' numbers.
   virtual int largest(int mine) = 0;
 };

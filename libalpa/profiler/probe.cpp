@@ -16,7 +16,8 @@ namespace {
 constexpr double kLongEnough_s = 0.02;
 constexpr std::int64_t kLargestProduct = 8192;
 constexpr std::int64_t kStreamElements = 16 << 20;
-constexpr double kOddShare = 0.9;  // of the median
+constexpr double kOddShare = 0.9;          // of the median
+constexpr std::int64_t kMoved = 32 << 20;  // more than a core's caches hold
 constexpr std::int64_t kSmallMessage = 1 << 10, kLargeMessage = 4 << 20;
 
 std::vector<double> rates(double amount, const Timing& timing) {
@@ -135,6 +136,8 @@ Cluster probe_cluster(const Machines& machines, const RankRates& all, OpCatalog 
   cluster.between_nodes = machines.nodes > 1 ? link_of({2, 1}, instrument) : cluster.within_node;
   if (machines.nodes > 1) cluster.nics_per_node = nics_of(machines, instrument);
   if (machines.nodes > 1 && machines.devices_per_node == 1) cluster.within_node = cluster.between_nodes;
+  if (const Timing moves = instrument.time_moves(kMoved); !moves.has_failed())
+    cluster.host_bytes_per_s = static_cast<double>(kMoved) / moves.median_s;
   if (cluster.devices() > 1)
     cluster.overlap_slowdown =
         slowdown_of(long_product(catalog.find("einsum"), cluster.f32_flops_per_s), instrument);

@@ -88,6 +88,18 @@ TEST_F(ClusterFile, IsReadInBytesAndSecondsWhateverItsUnits) {
   EXPECT_DOUBLE_EQ(cluster.between_nodes.bytes_per_s, 2.9e9);
 }
 
+TEST_F(ClusterFile, MaySayAtWhichRateThingsAreMovedBetweenMemories) {
+  EXPECT_EQ(read(kTwoNodes).host_bytes_per_s, 0);
+  const std::string given = with(kTwoNodes, "launch_us = 5", "launch_us = 5\nhost_gb_per_s = 12.5");
+  EXPECT_EQ(read(given).host_bytes_per_s, 12.5e9);
+  EXPECT_EQ(read(with(given, "launch_us = 5", "launch_us = 5\nhost_memory_gib = 512")).host_memory_bytes,
+            std::int64_t{512} << 30);
+  EXPECT_NE(cluster_fingerprint(read(given)), cluster_fingerprint(read(kTwoNodes)));
+  const Cluster parts = read(with(kTwoParts, "launch_us = 5", "launch_us = 5\nhost_gb_per_s = 12.5"));
+  EXPECT_EQ(parts.host_bytes_per_s, 0);  // what one part does not say is not known of all
+  EXPECT_EQ(best_of_parts(parts).host_bytes_per_s, 12.5e9);
+}
+
 TEST_F(ClusterFile, MaySayHowMuchLongerComputationTakesBesideCommunication) {
   EXPECT_EQ(read(kTwoNodes).overlap_slowdown, 1);
   const std::string slow = with(kTwoNodes, "launch_us = 5", "launch_us = 5\noverlap_slowdown = 1.25");

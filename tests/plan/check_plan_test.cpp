@@ -36,6 +36,11 @@ TEST_P(CheckPlan, RefusesAndNamesTheFault) {
   EXPECT_THAT([&] { check_plan(plan, sound().graph); }, ThrowsMessage<Error>(HasSubstr(GetParam().why)));
 }
 
+void put_on_host(Plan& plan, const Graph& graph) {
+  plan.on_host = states_of_updates_alone(GraphUses(graph));
+  plan.cluster.host_bytes_per_s = 1e9;
+}
+
 ValueIndex parameter_on_first_stage(const Graph& graph) { return graph.states[StateIndex(0)].value; }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -92,6 +97,11 @@ INSTANTIATE_TEST_SUITE_P(
         {"InputNotFed", [](Plan& p, const Graph&) { p.inputs.pop_back(); }, "but never fed to it"},
         {"InputFedTwice", [](Plan& p, const Graph&) { p.inputs.push_back(p.inputs[0]); }, "which does not need it, or twice"},
         {"PartialInput", [](Plan& p, const Graph&) { p.inputs[0].in_segments.forward.partial_sum = 1; }, "cannot be laid out as"},
+        {"HostWithoutARate", [](Plan& p, const Graph& g) { put_on_host(p, g); p.cluster.host_bytes_per_s = 0; }, "its cluster has no rate at which they are moved"},
+        {"HostBesideUpdatesMadeAgain", [](Plan& p, const Graph& g) { put_on_host(p, g); p.updates = UpdateOrder::before_norm; }, "updates may have to be made again"},
+        {"TwiceOnTheHost", [](Plan& p, const Graph& g) { put_on_host(p, g); p.on_host.push_back(p.on_host.back()); }, "twice, or out of order"},
+        {"ParameterOnTheHost", [](Plan& p, const Graph& g) { put_on_host(p, g); p.on_host = {parameter_on_first_stage(g)}; }, "is no state of its update alone"},
+        {"NothingOnTheHost", [](Plan& p, const Graph& g) { put_on_host(p, g); p.on_host.push_back(ValueIndex(1 << 20)); }, "is no state of its update alone"},
         {"TransferMissing", [](Plan& p, const Graph&) { p.transfers.erase(p.transfers.begin()); }, "but never sent there"},
         {"TransferOfNothing", [](Plan& p, const Graph&) { p.transfers[0].value = ValueIndex(1 << 20); }, "names a mesh or value that is not there"},
         {"TransferToNowhere", [](Plan& p, const Graph&) { p.transfers[0].to_mesh = 2_m; }, "names a mesh or value that is not there"},

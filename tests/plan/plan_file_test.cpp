@@ -74,6 +74,18 @@ TEST_F(PlanFile, HoldsTheBucketsOfSumsOfGradients) {
               AllOf(HasSubstr("all-reduce over 2 devices (axis 0)"), Not(HasSubstr("in a bucket"))));
 }
 
+TEST_F(PlanFile, HoldsWhatRestsOnTheHost) {
+  Plan plan = lowered_.plan;
+  plan.on_host = states_of_updates_alone(GraphUses(lowered_.graph));
+  plan.cluster.host_bytes_per_s = 1.5e10;
+  plan.cluster.host_memory_bytes = std::int64_t{1} << 40;
+  plan.prediction.meshes[1_m].memory.host = 4096;
+  const auto path = written("a.h5", plan);
+  EXPECT_EQ(read_plan(path), plan);
+  EXPECT_THAT(output_of("h5dump -d /host/name " + path.string()),
+              HasSubstr(value_of(lowered_.graph, plan.on_host.front()).name));
+}
+
 TEST_F(PlanFile, HoldsConstraintsAndTheirPrices) {
   Plan plan = lowered_.plan;
   plan.prediction.constraints = {{"ZeRO at most 1", "limits.toml:1", 0.25}, {"1 stage", "limits.toml:2", 0}};

@@ -135,6 +135,29 @@ TEST(OffloadOption, IsDoneOfItsOwnAccordWhereNothingFitsWithoutOrItIsFaster) {
   EXPECT_TRUE(plan_quietly(small_model(), cluster, recomputing).on_host.empty());
 }
 
+TEST(OffloadOption, KeepsToTheMemoryOfANodesHost) {
+  const Plan free = plan_quietly(wide_model(), with_moves(2), options_with("none", "data-parallel"));
+  Cluster cluster = with_moves(2, fullest(free) * 2 / 3);
+  const PlannerOptions options = options_with("optimizer", "data-parallel");
+  const std::int64_t of_both =
+      2 * plan_quietly(wide_model(), cluster, options).prediction.meshes[0_m].memory.host;
+  cluster.host_memory_bytes = of_both;
+  EXPECT_FALSE(plan_quietly(wide_model(), cluster, options).on_host.empty());
+  cluster.host_memory_bytes = of_both - 1;
+  EXPECT_THAT([&] { plan_quietly(wide_model(), cluster, options); },
+              ThrowsMessage<Error>(HasSubstr("of a node's host takes 1 B more than it has")));
+}
+
+TEST(OffloadOption, LeavesOutUpdatesThatMayBeMadeAgain) {
+  const Plan free = plan_quietly(wide_model(), with_moves(2), options_with("none", "inter-only"));
+  PlannerOptions options = options_with("optimizer", "inter-only");
+  options.updates = "auto";
+  const Plan plan = plan_quietly(wide_model(), with_moves(2, fullest(free) * 2 / 3), options);
+  EXPECT_FALSE(plan.on_host.empty());
+  EXPECT_NE(plan.updates, UpdateOrder::before_norm);
+  check_plan(plan, wide_model().graph(plan.micro_batch_samples));
+}
+
 TEST(OffloadOption, IsRefusedWhereNothingIsKnownOfMoves) {
   EXPECT_THAT([] { plan_quietly(wide_model(), small_cluster(1), options_with("optimizer", "serial")); },
               ThrowsMessage<Error>(HasSubstr("nothing is known of moves")));

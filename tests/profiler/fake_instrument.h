@@ -26,11 +26,17 @@ class FakeInstrument final : public Instrument {
     return {answer(alone_s, asked.back()), answer(slowdown * alone_s, asked.back())};
   }
 
+  Timing time_moves(std::int64_t bytes) override {
+    asked.push_back("moves");
+    return answer(static_cast<double>(bytes) / moved_per_s, asked.back());
+  }
+
   int largest(int mine) override { return std::max(mine, another_ranks); }
 
   std::function<double(const OperatorCase&)> operator_s;
   std::function<double(const CollectiveCase&)> collective_s;
-  double slowdown = 1;    ///< of operators beside sums
+  double slowdown = 1;  ///< of operators beside sums
+  double moved_per_s = 1e9;
   std::string broken;     ///< what cannot be timed
   int another_ranks = 0;  ///< number that another rank gives
   int ranks = 2;

@@ -87,6 +87,13 @@ TEST_F(Probe, FindsHowMuchLongerComputationTakesBesideCommunication) {
   EXPECT_EQ(cluster_of(machines(1, 1)).overlap_slowdown, 1);  // nothing to communicate with
 }
 
+TEST_F(Probe, FindsAtWhichRateThingsAreMovedBetweenMemories) {
+  instrument_.moved_per_s = 2.5e9;
+  EXPECT_DOUBLE_EQ(cluster_of(machines(1, 1)).host_bytes_per_s, 2.5e9);
+  instrument_.broken = "moves";
+  EXPECT_EQ(cluster_of(machines(1, 1)).host_bytes_per_s, 0);  // not known
+}
+
 TEST_F(Probe, TakesForNoSlowdownWhatRepetitionsDifferBy) {
   for (const double within_noise : {0.8, 1.0, 1.09}) {  // each rank's repetitions differ by 5 %, in both
     instrument_.slowdown = within_noise;

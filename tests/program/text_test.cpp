@@ -110,6 +110,7 @@ INSTANTIATE_TEST_SUITE_P(
                     }},
         LoweredCase{"zero_3",
                     [] { return pinned(pin_of_one_stage("data", "state_sharding = \"parameters\"\n")); }},
+        LoweredCase{"offloaded", [] { return offloaded_perceptron(1 << 20); }},
         LoweredCase{"two_stages_split_1f1b", [] { return two_stages_of_two(4, "split-1f1b"); }},
         LoweredCase{"split_1f1b_rematerialized",
                     [] { return pinned(pin_of_two_stages("split-1f1b", "rematerialize = true\n")); }},

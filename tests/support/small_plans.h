@@ -193,6 +193,21 @@ inline Lowered three_layers_in_next_forward(const std::string& stages, const Clu
   return lowered;
 }
 
+/// Three products with weights of 8 x 8, on a device of so much memory; all that updates alone take is on the
+/// host, and moves go on beside the computation.
+inline Lowered offloaded_perceptron(std::int64_t memory_bytes) {
+  Cluster cluster = small_cluster(1);
+  cluster.host_bytes_per_s = 1e9;
+  Lowered lowered =
+      three_layers_in_next_forward("[[stage]]\nlayers = 3\nmesh = [1]\naxes = []\n", cluster, Overlap::all);
+  lowered.plan.updates = UpdateOrder::after_norm;
+  lowered.plan.cluster.memory_bytes = memory_bytes;
+  lowered.plan.on_host = states_of_updates_alone(GraphUses(lowered.graph));
+  check_plan(lowered.plan, lowered.graph);
+  lowered.program = lower(lowered.graph, lowered.plan);
+  return lowered;
+}
+
 /// The model with a skip connection: a value passes two stages by.
 inline Lowered four_stages(const std::string& schedule) {
   return four_stages_of(with_skip_connection, schedule);

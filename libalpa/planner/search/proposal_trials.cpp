@@ -244,7 +244,9 @@ void ProposalTrials::take_what_pays(Plan& plan, const PricedGraph& priced, const
     for (const Word<UpdateOrder>& word : update_order_words()) {
       Plan other = plan;
       other.updates = order_in_effect(priced.planning.uses, plan, word.value);
-      if (other.updates != plan.updates) offer_in_other_order(std::move(other));
+      const bool moves_what_is_copied =
+          !plan.on_host.empty() && corrects_updates(priced.planning.uses, other.updates);
+      if (other.updates != plan.updates && !moves_what_is_copied) offer_in_other_order(std::move(other));
     }
   if (!plan.on_host.empty())
     for (std::vector<ValueIndex>& fewer : fewer_on_host(plan, priced.graph, costs_)) {
@@ -346,6 +348,11 @@ ProposalTrial ProposalTrials::try_out(const PricedGraph& priced, Proposal propos
     std::optional<Plan> plan = plan_of(priced, attempt.proposal, method, schedule, patience);
     if (!plan) {
       trial.failure = "what stages of one mesh share is against a constraint";
+      return trial;
+    }
+    if (const std::int64_t short_bytes = host_shortfall(*plan); short_bytes > 0) {
+      trial.failure = fmt::format("what rests in the memory of a node's host takes {} more than it has",
+                                  bytes_text(short_bytes));
       return trial;
     }
     std::int64_t most_over = 0;

@@ -23,6 +23,7 @@ StepTerm term_of(const Convert& convert) {
 }
 
 StepTerm term_of(const Segment& segment, const Instruction& instruction) {
+  if (is_move(instruction)) return StepTerm::transfers;
   const TimeKind kind = time_kind(instruction);
   if (segment.kind == SegmentKind::update || instruction.when != When::every_micro_batch)
     return kind == TimeKind::compute ? StepTerm::update : StepTerm::synchronisation;

@@ -16,7 +16,7 @@ enum class StepTerm {
   reduce_scatter,  ///< likewise
   all_to_all,      ///< likewise
   shift,           ///< tiles that go round an axis (ring attention)
-  transfers,       ///< messages between stages
+  transfers,       ///< messages between stages, moves between memories
   update,
   synchronisation,
   waiting,  ///< for other meshes: the bubble, and links that others use

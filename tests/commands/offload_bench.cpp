@@ -1,0 +1,133 @@
+// What fetching ahead gains where states rest in the host's memory, beside what is predicted.
+//
+//   bench_offload [--check] [--rounds N] [--steps N]
+//
+// A perceptron of equal layers on one emulated device, in whose memory it takes half as much again as there
+// is; what is moved takes as long as the computation. Medians of rounds in turn. Targets stand in
+// offload_targets.toml; with --check the exit status says whether all are reached.
+#include <fmt/core.h>
+
+#include <string>
+#include <vector>
+
+#include "libalpa/base/toml_document.h"
+#include "libalpa/plan/plan_file.h"
+#include "tests/commands/timed_runs.h"
+
+namespace alpa {
+namespace {
+
+constexpr int kWidth = 1024, kLayers = 8, kBatch = 256;
+constexpr double kTflops = 0.2;  // so that a step takes some 70 ms, and an update next to nothing
+constexpr double kHalfAsMuchAgain = 1.5;
+
+struct Options {
+  int rounds = 3, steps = 12;
+  double of_prediction = 1;
+};
+
+class Measuring {
+ public:
+  explicit Measuring(const Options& options) : options_(options) {
+    model_ = runs_.written("model.toml", fmt::format(R"(
+base = "{}/configs/models/image-mlp.toml"
+name = "perceptron"
+[dimensions]
+model = {}
+layers = {}
+[training]
+batch = {}
+gradient_clip = 0
+)",
+                                                     ALPA_SOURCE_DIR, kWidth, kLayers, kBatch));
+  }
+
+  Plan plan(const std::string& name, double memory_gib, double host_gb_per_s,
+            const std::string& options) const {
+    const std::string cluster =
+        runs_.written("cluster.toml", fmt::format(R"(
+name = "device"
+device = "emulated"
+nodes = 1
+devices_per_node = 1
+memory_gib = {:.15g}
+f32_tflops = {}
+memory_gb_per_s = 500
+host_gb_per_s = {:.15g}
+launch_us = 0
+within_node = {{ latency_us = 5, gb_per_s = 3 }}
+)",
+                                                  memory_gib, kTflops, host_gb_per_s));
+    runs_.run(
+        fmt::format("alpa-plan {} --cluster {} --method serial --micro-batches 1 --rematerialize never "
+                    "{} --force --out {}",
+                    model_, cluster, options, runs_.path(name + ".h5")));
+    return read_plan(runs_.path(name + ".h5"));
+  }
+
+  /// [way] Seconds of a step.
+  std::vector<double> run(const std::vector<std::string>& plans) const {
+    std::vector<std::vector<double>> seconds(plans.size());
+    for (int round = 0; round < options_.rounds; ++round)
+      for (std::size_t p = 0; p < plans.size(); ++p) {
+        const std::string run = runs_.path(fmt::format("{}-{}", plans[p], round));
+        runs_.run({}, fmt::format("alpa-train {} --data synthetic:1024 --threads 1 --steps {} --run-dir {} "
+                                  "--device emulated",
+                                  runs_.path(plans[p] + ".h5"), options_.steps, run));
+        seconds[p].push_back(TimedRuns::steps(run + "/emulated.jsonl").median_s);
+      }
+    std::vector<double> medians;
+    for (const std::vector<double>& of_plan : seconds) medians.push_back(median(of_plan));
+    return medians;
+  }
+
+ private:
+  const Options& options_;
+  TimedRuns runs_;
+  std::string model_;
+};
+
+int run(const std::vector<std::string>& words) {
+  bool check = false;
+  Options options;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == "--check") check = true;
+    if (i + 1 < words.size() && words[i] == "--rounds") options.rounds = std::stoi(words[i + 1]);
+    if (i + 1 < words.size() && words[i] == "--steps") options.steps = std::stoi(words[i + 1]);
+  }
+  TomlDocument document = read_toml(ALPA_SOURCE_DIR "/tests/commands/offload_targets.toml");
+  options.of_prediction = document.root().number("of_prediction");
+  document.finish();
+  const Measuring at(options);
+  const Prediction free = at.plan("free", 8, 1, "").prediction;
+  const double limit_gib =
+      static_cast<double>(free.meshes.front().memory.total) / kHalfAsMuchAgain / (1 << 30);
+  const std::string offloading = "--offload optimizer --overlap ";
+  // What is moved does not depend on the rate.
+  const Prediction moved = at.plan("moved", limit_gib, 1, offloading + "none").prediction;
+  const double rate = 2 * static_cast<double>(moved.meshes.front().memory.host) / free.step_s;
+  fmt::print("a device of {:.1f} MiB, {:.1f} MiB with all there; moves at {:.2f} GB/s\n", 1024 * limit_gib,
+             1024 * kHalfAsMuchAgain * limit_gib, rate / 1e9);
+  const std::vector<std::string> names{"in-turn", "ahead", "next-forward"};
+  const std::vector<std::string> ways{offloading + "none", offloading + "all",
+                                      offloading + "all --updates next-forward"};
+  std::vector<double> predicted;
+  for (std::size_t w = 0; w < ways.size(); ++w)
+    predicted.push_back(at.plan(names[w], limit_gib, rate / 1e9, ways[w]).prediction.step_s);
+  const std::vector<double> measured = at.run(names);
+  for (std::size_t w = 0; w < ways.size(); ++w)
+    fmt::print("  {:<60} predicted {:>7.1f} ms, measured {:>7.1f} ms\n", ways[w], 1e3 * predicted[w],
+               1e3 * measured[w]);
+  HeldTargets tally;
+  for (std::size_t w = 1; w < ways.size(); ++w) {
+    const double gained = (measured[0] - measured[w]) / (predicted[0] - predicted[w]);
+    tally.hold(fmt::format("{}: of the gain that is predicted, at least {}", names[w], options.of_prediction),
+               gained, gained >= options.of_prediction);
+  }
+  return tally.finish() || !check ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace alpa
+
+int main(int argc, char** argv) { return alpa::run_bench("bench_offload", argc, argv, alpa::run); }
