@@ -28,6 +28,7 @@ void put_device(Cluster& cluster, const std::string& word) {
   cluster.f16_flops_per_s = 1e12 * figures->f16_tflops;
   cluster.memory_bytes_per_s = 1e9 * figures->memory_gb_per_s;
   cluster.launch_s = 1e-6 * figures->launch_us;
+  cluster.host_bytes_per_s = 1e9 * figures->host_gb_per_s;
   cluster.overlap_slowdown = 1;  // was measured on the others
 }
 

@@ -17,12 +17,12 @@ constexpr DataSheet kPcieDataSheets[] = {{"V100", 14, 112}, {"A100", 19.5, 312},
 // About 90 % (V100, A100) or 75 % (H100, H200) of the data sheet's peak in f32, 70 to 75 % of that in 16
 // bits, 85 % of the memory's rate; of the memory, what the driver's context and NCCL leave.
 constexpr DeviceFigures kDeviceFigures[] = {
-    {"V100", "NVIDIA V100 SXM2 16 GB", 12.9, 14, 0, 88, 765, 5},
-    {"V100-32GB", "NVIDIA V100 SXM2 32 GB", 28.8, 14, 0, 88, 765, 5},
-    {"A100", "NVIDIA A100 SXM4 40 GB", 36, 17.5, 235, 235, 1320, 4},
-    {"A100-80GB", "NVIDIA A100 SXM4 80 GB", 72, 17.5, 235, 235, 1730, 4},
-    {"H100", "NVIDIA H100 SXM 80 GB", 72, 50, 690, 690, 2850, 4},
-    {"H200", "NVIDIA H200 SXM 141 GB", 136, 50, 690, 690, 4100, 4}};
+    {"V100", "NVIDIA V100 SXM2 16 GB", 12.9, 14, 0, 88, 765, 5, 6},
+    {"V100-32GB", "NVIDIA V100 SXM2 32 GB", 28.8, 14, 0, 88, 765, 5, 6},
+    {"A100", "NVIDIA A100 SXM4 40 GB", 36, 17.5, 235, 235, 1320, 4, 12},
+    {"A100-80GB", "NVIDIA A100 SXM4 80 GB", 72, 17.5, 235, 235, 1730, 4, 12},
+    {"H100", "NVIDIA H100 SXM 80 GB", 72, 50, 690, 690, 2850, 4, 35},
+    {"H200", "NVIDIA H200 SXM 141 GB", 136, 50, 690, 690, 4100, 4, 35}};
 
 std::optional<DataSheet> data_sheet(const std::string& device) {
   const std::string model = device_model(device);

@@ -28,6 +28,7 @@ struct DeviceFigures {
   double memory_gib;
   double f32_tflops, bf16_tflops, f16_tflops;  ///< 0: it does not compute in it
   double memory_gb_per_s, launch_us;
+  double host_gb_per_s;  ///< each way, of a device in a node of eight that all move both ways
 };
 
 /// nullptr for a word that is none of device_words().

@@ -2,9 +2,10 @@
 //
 //   bench_offload [--check] [--rounds N] [--steps N]
 //
-// A perceptron of equal layers on one emulated device, in whose memory it takes half as much again as there
-// is; what is moved takes as long as the computation. Medians of rounds in turn. Targets stand in
-// offload_targets.toml; with --check the exit status says whether all are reached.
+// A perceptron of equal layers on one emulated device, which takes half as much again as that has memory;
+// with updates in the next forward, beside which activations lie, a third. What is moved takes as long as the
+// computation. Medians of rounds in turn. Targets stand in offload_targets.toml; with --check the exit status
+// says whether all are reached.
 #include <fmt/core.h>
 
 #include <string>
@@ -19,7 +20,6 @@ namespace {
 
 constexpr int kWidth = 1024, kLayers = 8, kBatch = 256;
 constexpr double kTflops = 0.2;  // so that a step takes some 70 ms, and an update next to nothing
-constexpr double kHalfAsMuchAgain = 1.5;
 
 struct Options {
   int rounds = 3, steps = 12;
@@ -70,7 +70,7 @@ within_node = {{ latency_us = 5, gb_per_s = 3 }}
     std::vector<std::vector<double>> seconds(plans.size());
     for (int round = 0; round < options_.rounds; ++round)
       for (std::size_t p = 0; p < plans.size(); ++p) {
-        const std::string run = runs_.path(fmt::format("{}-{}", plans[p], round));
+        const std::string run = runs_.path(fmt::format("run{}", number_++));
         runs_.run({}, fmt::format("alpa-train {} --data synthetic:1024 --threads 1 --steps {} --run-dir {} "
                                   "--device emulated",
                                   runs_.path(plans[p] + ".h5"), options_.steps, run));
@@ -85,6 +85,7 @@ within_node = {{ latency_us = 5, gb_per_s = 3 }}
   const Options& options_;
   TimedRuns runs_;
   std::string model_;
+  mutable int number_ = 0;  ///< of the next run
 };
 
 int run(const std::vector<std::string>& words) {
@@ -100,29 +101,26 @@ int run(const std::vector<std::string>& words) {
   document.finish();
   const Measuring at(options);
   const Prediction free = at.plan("free", 8, 1, "").prediction;
-  const double limit_gib =
-      static_cast<double>(free.meshes.front().memory.total) / kHalfAsMuchAgain / (1 << 30);
-  const std::string offloading = "--offload optimizer --overlap ";
-  // What is moved does not depend on the rate.
-  const Prediction moved = at.plan("moved", limit_gib, 1, offloading + "none").prediction;
-  const double rate = 2 * static_cast<double>(moved.meshes.front().memory.host) / free.step_s;
-  fmt::print("a device of {:.1f} MiB, {:.1f} MiB with all there; moves at {:.2f} GB/s\n", 1024 * limit_gib,
-             1024 * kHalfAsMuchAgain * limit_gib, rate / 1e9);
-  const std::vector<std::string> names{"in-turn", "ahead", "next-forward"};
-  const std::vector<std::string> ways{offloading + "none", offloading + "all",
-                                      offloading + "all --updates next-forward"};
-  std::vector<double> predicted;
-  for (std::size_t w = 0; w < ways.size(); ++w)
-    predicted.push_back(at.plan(names[w], limit_gib, rate / 1e9, ways[w]).prediction.step_s);
-  const std::vector<double> measured = at.run(names);
-  for (std::size_t w = 0; w < ways.size(); ++w)
-    fmt::print("  {:<60} predicted {:>7.1f} ms, measured {:>7.1f} ms\n", ways[w], 1e3 * predicted[w],
-               1e3 * measured[w]);
   HeldTargets tally;
-  for (std::size_t w = 1; w < ways.size(); ++w) {
-    const double gained = (measured[0] - measured[w]) / (predicted[0] - predicted[w]);
-    tally.hold(fmt::format("{}: of the gain that is predicted, at least {}", names[w], options.of_prediction),
-               gained, gained >= options.of_prediction);
+  for (const auto& [more, updates] : {std::pair(1.5, "after-norm"), {1.3, "next-forward"}}) {
+    const double limit_gib = static_cast<double>(free.meshes.front().memory.total) / more / (1 << 30);
+    const std::string offloading = fmt::format("--offload optimizer --updates {} --overlap ", updates);
+    // What is moved does not depend on the rate.
+    const Prediction moved = at.plan("moved", limit_gib, 1, offloading + "none").prediction;
+    const double rate = 2 * static_cast<double>(moved.meshes.front().memory.host) / free.step_s;
+    fmt::print("{:.1f} MiB on a device of {:.1f} MiB; moves at {:.2f} GB/s, updates {}\n",
+               1024 * more * limit_gib, 1024 * limit_gib, rate / 1e9, updates);
+    const std::vector<std::string> ways{"none", "all"};
+    std::vector<double> predicted;
+    for (const std::string& way : ways)
+      predicted.push_back(at.plan(way, limit_gib, rate / 1e9, offloading + way).prediction.step_s);
+    const std::vector<double> measured = at.run(ways);
+    for (std::size_t w = 0; w < ways.size(); ++w)
+      fmt::print("  --overlap {:<5} predicted {:>7.1f} ms, measured {:>7.1f} ms\n", ways[w],
+                 1e3 * predicted[w], 1e3 * measured[w]);
+    const double gained = (measured[0] - measured[1]) / (predicted[0] - predicted[1]);
+    tally.hold(fmt::format("of the gain that is predicted, at least {}", options.of_prediction), gained,
+               predicted[1] < predicted[0] && gained >= options.of_prediction);
   }
   return tally.finish() || !check ? 0 : 1;
 }
