@@ -23,5 +23,17 @@ TEST(EmulatedClock, MakesUpForNoWorkBetweenComputations) {
   EXPECT_GE(monotonic_s() - begin, 5e-3 - 2e-4);
 }
 
+// As what is moved beside a computation, of which the next begins late.
+TEST(EmulatedClock, SaysWhenItEndsToWhoDoesSomethingElseMeanwhile) {
+  EmulatedClock clock;
+  const double begin = monotonic_s();
+  for (int i = 0; i < 5; ++i) {
+    const double end_s = clock.begin(2e-3);
+    while (monotonic_s() < end_s) continue;
+    clock.end();
+  }
+  EXPECT_GE(monotonic_s() - begin, 5 * 2e-3 - 2e-4);
+}
+
 }  // namespace
 }  // namespace alpa
