@@ -15,6 +15,7 @@ bool defers_updates(const GraphUses& uses, const Plan& plan) {
 
 UpdateOrder order_in_effect(const GraphUses& uses, Plan plan, UpdateOrder order) {
   plan.updates = order;
+  if (corrects_updates(uses, order) && !plan.on_host.empty()) return UpdateOrder::after_norm;
   return corrects_updates(uses, order) || defers_updates(uses, plan) ? order : UpdateOrder::after_norm;
 }
 

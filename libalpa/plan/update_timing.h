@@ -20,7 +20,8 @@ inline bool corrects_updates(const GraphUses& uses, UpdateOrder order) {
 /// what came out of the last.
 bool defers_updates(const GraphUses& uses, const Plan&);
 
-/// What that order comes to in a plan: after_norm where it makes no difference.
+/// What that order comes to in a plan: after_norm where it makes no difference, or where updates that may
+/// have to be made again would be of states that rest on the host.
 UpdateOrder order_in_effect(const GraphUses& uses, Plan, UpdateOrder);
 
 }  // namespace alpa

@@ -145,7 +145,7 @@ TEST(OffloadOption, KeepsToTheMemoryOfANodesHost) {
   EXPECT_FALSE(plan_quietly(wide_model(), cluster, options).on_host.empty());
   cluster.host_memory_bytes = of_both - 1;
   EXPECT_THAT([&] { plan_quietly(wide_model(), cluster, options); },
-              ThrowsMessage<Error>(HasSubstr("of a node's host takes 1 B more than it has")));
+              ThrowsMessage<Error>(HasSubstr("a node's host lacks 1 B for what rests there")));
 }
 
 TEST(OffloadOption, LeavesOutUpdatesThatMayBeMadeAgain) {

@@ -244,9 +244,7 @@ void ProposalTrials::take_what_pays(Plan& plan, const PricedGraph& priced, const
     for (const Word<UpdateOrder>& word : update_order_words()) {
       Plan other = plan;
       other.updates = order_in_effect(priced.planning.uses, plan, word.value);
-      const bool moves_what_is_copied =
-          !plan.on_host.empty() && corrects_updates(priced.planning.uses, other.updates);
-      if (other.updates != plan.updates && !moves_what_is_copied) offer_in_other_order(std::move(other));
+      if (other.updates != plan.updates) offer_in_other_order(std::move(other));
     }
   if (!plan.on_host.empty())
     for (std::vector<ValueIndex>& fewer : fewer_on_host(plan, priced.graph, costs_)) {
@@ -350,9 +348,8 @@ ProposalTrial ProposalTrials::try_out(const PricedGraph& priced, Proposal propos
       trial.failure = "what stages of one mesh share is against a constraint";
       return trial;
     }
-    if (const std::int64_t short_bytes = host_shortfall(*plan); short_bytes > 0) {
-      trial.failure = fmt::format("what rests in the memory of a node's host takes {} more than it has",
-                                  bytes_text(short_bytes));
+    if (const std::int64_t lacking = host_shortfall(*plan); lacking > 0) {
+      trial.failure = fmt::format("a node's host lacks {} for what rests there", bytes_text(lacking));
       return trial;
     }
     std::int64_t most_over = 0;
@@ -369,8 +366,7 @@ ProposalTrial ProposalTrials::try_out(const PricedGraph& priced, Proposal propos
     if (most_over == 0) {
       trial.proposal = std::move(attempt.proposal);
       trial.proposal.estimate_s = pipeline_seconds(trial.proposal);
-      // Where less rests on the host than the stages were solved with, nothing is known.
-      if (plan->on_host == priced.planning.on_host)
+      if (plan->on_host == priced.planning.on_host)  // with which the stages were solved
         plan->prediction.lower_bound_s =
             least_step_s(priced, trial.proposal, *plan, overlap(options_) == Overlap::none);
       plan->prediction.bound_covers = fmt::format("{}{}, split in any way that the method allows", kOwnStages,

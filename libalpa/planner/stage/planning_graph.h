@@ -25,6 +25,11 @@ struct PlanningGraph {
 
   const Graph& graph() const { return uses.graph; }
   bool rests_on_host(ValueIndex state) const { return std::ranges::binary_search(on_host, state); }
+  /// On the device, in the layout that its update makes. (Parameters have one of their own.)
+  bool rests_as_updated(StateIndex state) const {
+    const State& of = graph().states[state];
+    return !of.is_parameter && !rests_on_host(of.value);
+  }
   bool updates_wait() const { return alpa::updates_wait(uses, updates); }
   bool corrects_updates() const { return alpa::corrects_updates(uses, updates); }
 };

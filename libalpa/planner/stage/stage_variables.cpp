@@ -103,9 +103,7 @@ class Builder {
         if (node.op->sums_micro_batches || scope_.planning().uses.summed_over_step[v]) {
           added.resident[c] += count * size;
         } else if (const StateIndex state = scope_.planning().uses.state_after_value(v); state >= 0) {
-          const State& of = scope_.graph().states[state];  // parameters are counted where they rest
-          added.resident[c] +=
-              of.is_parameter || scope_.planning().rests_on_host(of.value) ? 0 : count * size;
+          if (scope_.planning().rests_as_updated(state)) added.resident[c] += count * size;
         } else if (scope_.saved(v) && !needs_.at(scope_.canonical_value(v)).rest) {
           added.per_micro_batch[c] += count * size;
         }
