@@ -58,7 +58,6 @@ struct ObjectiveCase {
   Overlap overlap = Overlap::none;
   UpdateOrder updates = UpdateOrder::after_norm;
   bool has_latency = true;  ///< messages and kernels take time to start
-  bool has_latency = true;  ///< messages take time to start
   bool offloads = false;    ///< what updates alone take rests on the host
 };
 
@@ -107,7 +106,6 @@ class StageObjective : public testing::TestWithParam<ObjectiveCase> {
     if (!GetParam().has_latency)
       cluster.within_node.latency_s = cluster.between_nodes.latency_s = cluster.launch_s = 0;
     if (GetParam().offloads) cluster.host_bytes_per_s = 3e9;
-    if (!GetParam().has_latency) cluster.within_node.latency_s = cluster.between_nodes.latency_s = 0;
     return cluster;
   }
 
