@@ -1,0 +1,239 @@
+#include "libalpa/tuning/plan_choices.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+
+#include "libalpa/base/error.h"
+#include "libalpa/base/units.h"
+#include "libalpa/plan/reduced_gradients.h"
+#include "libalpa/plan/update_timing.h"
+#include "libalpa/planner/predict.h"
+#include "libalpa/program/lower/lower.h"
+
+namespace alpa {
+namespace {
+
+/// Of buckets, beside bucket_words().
+constexpr const char *kPlannedBuckets = "as-planned", *kSoonestBuckets = "soonest";
+
+/// "block.12.mlp.up" is of the kind "block.#.mlp.up".
+std::string without_numbers(const std::string& name) {
+  std::string kind;
+  for (const char c : name) {
+    const bool is_digit = std::isdigit(static_cast<unsigned char>(c)) != 0;
+    if (!is_digit)
+      kind += c;
+    else if (kind.empty() || kind.back() != '#')
+      kind += '#';
+  }
+  return kind;
+}
+
+template <class Value>
+int place_in(const std::vector<Value>& values, const Value& value) {
+  const auto at = std::ranges::find(values, value);
+  return at == values.end() ? 0 : static_cast<int>(at - values.begin());
+}
+
+Fingerprint identity_of(const Plan& plan) {
+  RunningFingerprint digest;
+  for (const Strategy& strategy : plan.node_strategy) digest.add(strategy);
+  const auto add_layout = [&digest](const ShardingSpec& spec) {
+    for (const std::vector<int>& axes : spec.axes) digest.add(axes);
+    digest.add(spec.partial_sum), digest.add(spec.partial_max);
+  };
+  for (const ShardingSpec& layout : plan.value_layout) add_layout(layout);
+  for (const SegmentLayouts& layouts : plan.segment_layouts)
+    add_layout(layouts.forward), add_layout(layouts.backward);
+  for (const GradientSync& sync : plan.sync)
+    digest.add(static_cast<int>(sync.sum)), digest.add(sync.bucket), digest.add(sync.turn);
+  digest.add(static_cast<int>(plan.overlap));
+  digest.add(static_cast<int>(plan.updates));
+  return digest.value();
+}
+
+/// Buckets of one sum are none, and the others are numbered from 0.
+std::vector<GradientSync> tidied(std::vector<GradientSync> sync) {
+  std::map<int, int> count, number;
+  for (const GradientSync& each : sync) ++count[each.bucket];
+  for (GradientSync& each : sync) {
+    if (each.bucket < 0) continue;
+    if (count[each.bucket] < 2)
+      each.bucket = -1;
+    else
+      each.bucket = number.try_emplace(each.bucket, static_cast<int>(number.size())).first->second;
+  }
+  std::erase_if(sync, [](const GradientSync& each) { return each.bucket < 0 && each.turn == 0; });
+  return sync;
+}
+
+}  // namespace
+
+template <class Value>
+void PlanChoices::add_gene(const char* name, std::vector<std::pair<std::string, Value>> choices,
+                           std::vector<Value>& values) {
+  Gene gene{name, {}};
+  for (auto& [word, value] : choices) {
+    gene.words.push_back(word);
+    values.push_back(value);
+  }
+  genes_.push_back(std::move(gene));
+}
+
+PlanChoices::PlanChoices(const Plan& plan, const Graph& graph, const CostModel& costs)
+    : plan_(plan), graph_(graph), costs_(costs), uses_(graph), ways_(plan, uses_) {
+  plan_.prediction = {};
+  for (const SyncVariable& variable : ways_.variables()) {
+    Gene gene{graph_.states[variable.parameter].name, {}};
+    for (const SyncWay way : variable.ways) gene.words.push_back(sync_way_name(way));
+    gene.kind = without_numbers(gene.name);
+    genes_.push_back(std::move(gene));
+  }
+  std::vector<std::pair<std::string, std::string>> sizes;
+  if (!plan_.sync.empty()) sizes.emplace_back(kPlannedBuckets, kPlannedBuckets);
+  for (const Word<BucketSizes>& word : bucket_words())
+    sizes.emplace_back(std::string(word.name), std::string(word.name));
+  sizes.emplace_back(kSoonestBuckets, kSoonestBuckets);
+  add_gene("buckets", std::move(sizes), buckets_);
+  const auto all_words = [](const auto& words) {
+    std::vector<std::pair<std::string, std::remove_cvref_t<decltype(words.front().value)>>> all;
+    for (const auto& word : words) all.emplace_back(std::string(word.name), word.value);
+    return all;
+  };
+  add_gene("order", all_words(sum_order_words()), orders_);
+  add_gene("overlap", all_words(overlap_words()), overlaps_);
+  auto times = all_words(update_order_words());
+  std::erase_if(times, [&](const auto& time) { return order_in_effect(uses_, plan_, time.second) != time.second; });
+  add_gene("updates", std::move(times), updates_);
+
+  const Program program = lower(graph_, plan_);
+  const Timeline timeline = simulate(program, costs_);
+  units_.seconds = 1e-9;  // of a plan that computes nothing
+  for (const MeshTime& mesh : timeline.meshes) units_.seconds = std::max(units_.seconds, mesh.compute_s);
+  units_.bytes = 4.0 * static_cast<double>(parameter_count(graph_));
+}
+
+/// What the plan says of the sums that still are what they were there.
+std::vector<GradientSync> PlanChoices::planned_sync(const TuningChoice& choice) const {
+  std::vector<GradientSync> sync = plan_.sync;
+  for (std::size_t v = 0; v < ways_.variables().size(); ++v) {
+    const ValueIndex sum = node_of(graph_, ways_.variables()[v].summing).results[0];
+    if (choice[v] != 0) std::erase_if(sync, [&](const GradientSync& each) { return each.sum == sum; });
+  }
+  return tidied(std::move(sync));
+}
+
+void PlanChoices::set_buckets(Plan& plan, const TuningChoice& choice) const {
+  const std::string& sizes = buckets_[choice[place_of(buckets)]];
+  plan.sync.clear();
+  const bool in_turns = orders_[choice[place_of(order)]] == SumOrder::first_use;
+  if (sizes == kPlannedBuckets && !in_turns) {
+    plan.sync = planned_sync(choice);
+    return;
+  }
+  const SumsForBuckets sums(plan, uses_);
+  plan.sync = sizes == kPlannedBuckets   ? planned_sync(choice)
+              : sizes == kSoonestBuckets ? sums.in_soonest_buckets(plan, costs_)
+                                         : sums.in_buckets(find_buckets(sizes));
+  if (in_turns) plan.sync = sums.in_turns(plan, costs_);
+}
+
+Plan PlanChoices::plan_of(const TuningChoice& choice) const {
+  Plan plan = plan_;
+  for (std::size_t v = 0; v < ways_.variables().size(); ++v)
+    if (choice[v] != 0) ways_.set(plan, ways_.variables()[v], ways_.variables()[v].ways[choice[v]]);
+  plan.overlap = overlaps_[choice[place_of(overlap)]];
+  plan.updates = updates_[choice[place_of(updates)]];
+  set_buckets(plan, choice);
+  return plan;
+}
+
+Assessment PlanChoices::assess(const TuningChoice& choice) const {
+  Plan plan = plan_of(choice);
+  Assessment found;
+  found.identity = identity_of(plan);
+  Plan fewer = plan;
+  fewer.micro_batches = micro_batches_to_be_steady(plan);
+  const Program program = lower(graph_, fewer);
+  for (const MeshIndex m : program.meshes.indices()) {
+    const std::int64_t bytes = program.meshes[m].memory.total,
+                       there = cluster_under(plan.cluster, plan.meshes[m]).memory_bytes;
+    found.memory_bytes = std::max(found.memory_bytes, bytes);
+    if (bytes > there)
+      found.fault = fmt::format("takes {} of a device, which has {}", bytes_text(bytes), bytes_text(there));
+  }
+  const Timeline timeline = simulate(program, costs_);
+  found.predicted_s = timeline.step_s;
+  found.features = plan_features(plan, program, timeline, costs_, units_);
+  if (fewer.micro_batches < plan.micro_batches) {
+    predict_steady(plan, graph_, costs_);
+    found.predicted_s = plan.prediction.step_s;
+  }
+  return found;
+}
+
+TuningChoice PlanChoices::uniform(SyncWay way, const std::string& sizes, SumOrder in_order, Overlap overlapped,
+                                  UpdateOrder time) const {
+  TuningChoice choice(genes_.size(), 0);
+  for (std::size_t v = 0; v < ways_.variables().size(); ++v) {
+    const std::vector<SyncWay>& ways = ways_.variables()[v].ways;
+    const bool has_it = std::ranges::count(ways, way) > 0;
+    choice[v] = place_in(ways, has_it ? way : SyncWay::all_reduce);
+  }
+  choice[place_of(buckets)] = place_in(buckets_, sizes);
+  choice[place_of(order)] = place_in(orders_, in_order);
+  choice[place_of(overlap)] = place_in(overlaps_, overlapped);
+  choice[place_of(updates)] = place_in(updates_, time);
+  return choice;
+}
+
+/// With factors for every kind of parameters with which the step takes less by them (Poseidon, algorithm 3,
+/// by the simulator).
+TuningChoice PlanChoices::with_cheaper_factors(TuningChoice choice) const {
+  double least_s = assess(choice).predicted_s;
+  std::map<std::string, std::vector<std::size_t>> kinds;
+  for (std::size_t v = 0; v < ways_.variables().size(); ++v)
+    if (std::ranges::count(ways_.variables()[v].ways, SyncWay::factors) > 0) kinds[genes_[v].kind].push_back(v);
+  for (const auto& [kind, members] : kinds) {
+    TuningChoice other = choice;
+    for (const std::size_t v : members) other[v] = place_in(ways_.variables()[v].ways, SyncWay::factors);
+    const double s = assess(other).predicted_s;
+    if (s >= least_s) continue;
+    least_s = s;
+    choice = std::move(other);
+  }
+  return choice;
+}
+
+std::vector<NamedChoice> PlanChoices::presets() const {
+  constexpr Overlap all = Overlap::all;
+  constexpr SumOrder ready = SumOrder::ready;
+  const UpdateOrder time = plan_.updates;
+  TuningChoice as_planned(genes_.size(), 0);
+  as_planned[place_of(overlap)] = place_in(overlaps_, plan_.overlap);
+  as_planned[place_of(updates)] = place_in(updates_, plan_.updates);
+  std::vector<NamedChoice> presets{{"as planned", as_planned}};
+  const auto add = [&](const char* name, TuningChoice choice) {
+    if (std::ranges::find(presets, choice, &NamedChoice::choice) == presets.end())
+      presets.push_back({name, std::move(choice)});
+  };
+  add("ddp", uniform(SyncWay::all_reduce, "ddp", ready, all, time));
+  add("horovod", uniform(SyncWay::all_reduce, "horovod", ready, all, time));
+  add("bytescheduler",
+      uniform(SyncWay::all_reduce, "each", SumOrder::first_use, all, UpdateOrder::next_forward));
+  add("poseidon", with_cheaper_factors(uniform(SyncWay::all_reduce, "each", ready, all, time)));
+  add("zero-1", uniform(SyncWay::sharded_update, kSoonestBuckets, ready, all, time));
+  add("zero-2", uniform(SyncWay::sharded_gradient, kSoonestBuckets, ready, all, time));
+  add("zero-3", uniform(SyncWay::sharded_parameter, kSoonestBuckets, ready, all, time));
+  return presets;
+}
+
+TuningSpace PlanChoices::space() const {
+  return {genes_, presets(), plan_feature_names(),
+          [this](const TuningChoice& choice) { return assess(choice); }};
+}
+
+}  // namespace alpa

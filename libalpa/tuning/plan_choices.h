@@ -1,0 +1,58 @@
+#pragma once
+#include "libalpa/cluster/cost_model.h"
+#include "libalpa/planner/gradient_buckets.h"
+#include "libalpa/planner/sum_turns.h"
+#include "libalpa/tuning/plan_features.h"
+#include "libalpa/tuning/sync_ways.h"
+#include "libalpa/tuning/tuning_space.h"
+
+namespace alpa {
+
+/// What there is to tune of a plan: for each parameter how its gradient is synchronised (SyncWays), then what
+/// sums share collectives, in which order they go, what overlaps, and when updates are made. All choices train
+/// the same model; stages, meshes and how the forward and the backward are split stay as they are.
+class PlanChoices {
+ public:
+  /// Keeps references to the graph and the costs.
+  PlanChoices(const Plan&, const Graph&, const CostModel&);
+  PlanChoices(const PlanChoices&) = delete;
+  PlanChoices& operator=(const PlanChoices&) = delete;
+
+  const std::vector<Gene>& genes() const { return genes_; }
+
+  /// Its layouts, buckets and turns; what the plan said of its prediction is left out. It may not fit.
+  Plan plan_of(const TuningChoice&) const;
+
+  Assessment assess(const TuningChoice&) const;
+
+  /// What other systems do, where the plan has the parameters for it: "as planned" first.
+  std::vector<NamedChoice> presets() const;
+
+  /// Refers to this.
+  TuningSpace space() const;
+
+ private:
+  enum Global { buckets, order, overlap, updates, kGlobals };
+  std::size_t place_of(Global gene) const { return ways_.variables().size() + gene; }
+  template <class Value>
+  void add_gene(const char* name, std::vector<std::pair<std::string, Value>> choices,
+                std::vector<Value>& values);
+  TuningChoice uniform(SyncWay, const std::string& buckets, SumOrder, Overlap, UpdateOrder) const;
+  TuningChoice with_cheaper_factors(TuningChoice) const;
+  std::vector<GradientSync> planned_sync(const TuningChoice&) const;
+  void set_buckets(Plan&, const TuningChoice&) const;
+
+  Plan plan_;
+  const Graph& graph_;
+  const CostModel& costs_;
+  GraphUses uses_;
+  SyncWays ways_;
+  std::vector<Gene> genes_;
+  std::vector<std::string> buckets_;  ///< [word of the gene] bucket_words(), or one of this file's own
+  std::vector<SumOrder> orders_;
+  std::vector<Overlap> overlaps_;
+  std::vector<UpdateOrder> updates_;
+  FeatureUnits units_;
+};
+
+}  // namespace alpa

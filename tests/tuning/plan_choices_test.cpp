@@ -1,0 +1,183 @@
+#include "libalpa/tuning/plan_choices.h"
+
+#include <fmt/ranges.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "libalpa/plan/facts/synchronisation.h"
+#include "libalpa/program/order/verify.h"
+#include "tests/tuning/hidden_costs.h"
+
+namespace alpa {
+namespace {
+
+using namespace testing_models;
+
+Plan planned_by(const std::string& method, int micro_batches) {
+  PlannerOptions options = without_buckets();
+  options.method = method;
+  options.micro_batches = micro_batches;
+  return plan_quietly(small_model(), small_cluster(4), options);
+}
+
+Graph two_blocks(std::int64_t samples) { return tiny_gpt(samples, 2); }
+
+/// All parameters in one way, where they have it, without buckets, turns and overlap.
+TuningChoice all_in(const PlanChoices& choices, const std::string& way) {
+  TuningChoice choice(choices.genes().size(), 0);
+  for (std::size_t g = 0; g < choice.size(); ++g) {
+    const std::vector<std::string>& words = choices.genes()[g].words;
+    if (const auto at = std::ranges::find(words, way); at != words.end())
+      choice[g] = static_cast<int>(at - words.begin());
+  }
+  return choice;
+}
+
+std::map<std::string, std::string> ways_in_words(const Plan& plan, const Graph& graph) {
+  const GraphUses uses(graph);
+  const Placement placement(plan, uses);
+  const Conversions conversions(plan.cluster, plan.meshes[0_m]);
+  std::map<std::string, std::string> words;
+  for (const ValueIndex sum : sums_of_gradients(graph))
+    words[value_of(graph, sum).name] = synchronisation_text(placement, 0_m, conversions, sum);
+  return words;
+}
+
+TEST(PlanChoices, OfferEachParameterTheWaysThatItsOperatorsHave) {
+  const Tunable of(two_blocks, 8, small_cluster(4), 2);
+  std::map<std::string, std::vector<std::string>> words;
+  for (const Gene& gene : of.choices.genes()) words[gene.name] = gene.words;
+  const std::vector<std::string> sums{"all-reduce", "zero-1", "zero-2", "zero-3"};
+  EXPECT_EQ(words.at("block.0.norm1.gain"), sums);
+  EXPECT_EQ(words.at("block.1.up"),
+            (std::vector<std::string>{"all-reduce", "zero-1", "zero-2", "zero-3", "factors"}));
+  EXPECT_FALSE(words.contains("words")) << "embedding and head share it";
+  EXPECT_EQ(words.at("overlap"), (std::vector<std::string>{"none", "transfers", "all"}));
+}
+
+TEST(PlanChoices, AreSynchronisedAsTheySay) {
+  const Tunable of(two_blocks, 8, small_cluster(4), 2);
+  const auto of_up = [&](const char* way) {
+    return ways_in_words(of.choices.plan_of(all_in(of.choices, way)), of.graph).at("block.0.up.gradient");
+  };
+  EXPECT_EQ(of_up("all-reduce"), "all-reduce over 4 devices (axis 0)");
+  EXPECT_EQ(of_up("zero-1"), "reduce-scatter over 4 devices (axis 0)");
+  EXPECT_EQ(of_up("zero-2"), "reduce-scatter over 4 devices (axis 0), in each micro-batch");
+  EXPECT_EQ(of_up("factors"), "made by all 4 devices of gathered factors (axis 0)");
+}
+
+// The planner chooses the dimension that is split by what that costs, here it is the first that can be; so
+// steps may differ by what packing and small tiles cost, arenas by how parts are rounded up.
+TEST(PlanChoices, TakeAsLongAsWhatThePlannerFinds) {
+  const Tunable of(two_blocks, 8, small_cluster(4), 2);
+  for (const auto& [way, method] : std::map<std::string, std::string>{{"all-reduce", "data-parallel"},
+                                                                      {"zero-1", "zero-1"},
+                                                                      {"zero-2", "zero-2"},
+                                                                      {"zero-3", "zero-3"}}) {
+    const Plan planned = planned_by(method, 2);
+    const Assessment assessed = of.choices.assess(all_in(of.choices, way));
+    EXPECT_NEAR(assessed.predicted_s / planned.prediction.step_s, 1, 0.1) << way;
+    EXPECT_NEAR(static_cast<double>(assessed.memory_bytes) /
+                    static_cast<double>(planned.prediction.meshes[0_m].memory.total),
+                1, 0.1)
+        << way;
+  }
+}
+
+TEST(PlanChoices, BeginWithThePlanItself) {
+  for (const char* method : {"data-parallel", "zero-1", "zero-2", "zero-3", "poseidon"}) {
+    Plan plan = planned_by(method, 2);
+    const Graph graph = two_blocks(4);
+    const CostModel costs(plan.cluster);
+    const PlanChoices choices(plan, graph, costs);
+    const NamedChoice first = choices.presets().front();
+    EXPECT_EQ(first.name, "as planned");
+    Plan again = choices.plan_of(first.choice);
+    again.prediction = plan.prediction;
+    EXPECT_EQ(again, plan) << method;
+    EXPECT_DOUBLE_EQ(choices.assess(first.choice).predicted_s, plan.prediction.step_s) << method;
+  }
+}
+
+TEST(PlanChoices, KeepBucketsAndTurnsAsPlanned) {
+  PlannerOptions options;
+  options.preset = "bytescheduler";
+  options.micro_batches = 2;
+  Plan plan = plan_quietly(small_model(), small_cluster(4), with_preset(options));
+  ASSERT_FALSE(plan.sync.empty());
+  const Graph graph = two_blocks(4);
+  const CostModel costs(plan.cluster);
+  const PlanChoices choices(plan, graph, costs);
+  TuningChoice choice = choices.presets().front().choice;
+  EXPECT_EQ(choices.plan_of(choice).sync, plan.sync);
+  choice[3] = 1;
+  EXPECT_EQ(choices.plan_of(choice).sync.size(), plan.sync.size() - 1);
+  EXPECT_NO_THROW(check_plan(choices.plan_of(choice), graph));
+}
+
+/// Every choice is a plan of the model whose program is sound, wherever data is split and however else.
+TEST(PlanChoices, AreSoundPlansInAnyMixture) {
+  std::vector<Lowered> plans;
+  plans.push_back({planned_by("data-parallel", 2), two_blocks(4), {}});
+  plans.push_back({planned_by("zero-3", 2), two_blocks(4), {}});
+  plans.push_back(two_stages_of_two());
+  plans.push_back(pinned(R"(
+[[stage]]
+layers = 4
+mesh = [2, 2]
+axes = ["data", "tensor"]
+)"));
+  plans.push_back(pinned(R"(
+[[stage]]
+layers = 4
+mesh = [2, 2]
+axes = ["data", "data"]
+)"));
+  for (std::size_t p = 0; p < plans.size(); ++p) {
+    const Plan& plan = plans[p].plan;
+    const Graph& graph = plans[p].graph;
+    const CostModel costs(plan.cluster);
+    const PlanChoices choices(plan, graph, costs);
+    ASSERT_GT(choices.genes().size(), 10u) << p;
+    for (std::uint64_t drawn = 0; drawn < 12; ++drawn) {
+      TuningChoice choice;
+      for (std::size_t g = 0; g < choices.genes().size(); ++g)
+        choice.push_back(static_cast<int>(philox_uniform_at(p, drawn, g) *
+                                          static_cast<float>(choices.genes()[g].words.size())));
+      const Plan mixed = choices.plan_of(choice);
+      EXPECT_NO_THROW(check_plan(mixed, graph)) << p << " " << drawn;
+      EXPECT_NO_THROW(verify(lower(graph, mixed))) << p << " " << drawn;
+      EXPECT_GT(choices.assess(choice).predicted_s, 0);
+    }
+  }
+}
+
+TEST(PlanChoices, SayWhatDoesNotFit) {
+  Plan plan = planned_by("zero-3", 2);
+  const Graph graph = two_blocks(4);
+  plan.cluster.memory_bytes = plan.prediction.meshes[0_m].memory.total;
+  const CostModel costs(plan.cluster);
+  const PlanChoices choices(plan, graph, costs);
+  EXPECT_EQ(choices.assess(choices.presets().front().choice).fault, "");
+  EXPECT_THAT(choices.assess(all_in(choices, "all-reduce")).fault, testing::StartsWith("takes "));
+}
+
+TEST(PlanChoices, AreTheSameWhereTheyComeToTheSame) {
+  const Tunable of(two_blocks, 8, small_cluster(4), 2);
+  TuningChoice one = all_in(of.choices, "zero-1"), each = one;
+  one[one.size() - 4] = 3;  // of what sums are left a bucket has nothing but the tied weights'
+  EXPECT_EQ(of.choices.genes()[one.size() - 4].name, "buckets");
+  EXPECT_EQ(of.choices.assess(one).identity, of.choices.assess(each).identity);
+  EXPECT_NE(of.choices.assess(all_in(of.choices, "zero-2")).identity, of.choices.assess(each).identity);
+}
+
+TEST(PlanChoices, HaveAFeatureForEachName) {
+  const Tunable of(two_blocks, 8, small_cluster(4), 2);
+  const TuningSpace space = of.choices.space();
+  for (const NamedChoice& preset : space.presets)
+    EXPECT_EQ(space.assess(preset.choice).features.size(), space.features.size());
+}
+
+}  // namespace
+}  // namespace alpa
