@@ -162,7 +162,7 @@ void write_prediction(H5Writer& file, const Prediction& prediction) {
 }  // namespace
 
 void write_plan(const std::filesystem::path& path, const Plan& plan, const Graph& graph,
-                const Provenance& provenance) {
+                const Provenance& provenance, const std::function<void(H5Writer&)>& add) {
   in_step(fmt::format("writing plan '{}'", path.string()), [&] {
     H5Writer file(path, kPlanFormat, kPlanVersion);
     file.group("/model");
@@ -212,6 +212,7 @@ void write_plan(const std::filesystem::path& path, const Plan& plan, const Graph
     write_sync(file, plan, graph);
     write_on_host(file, plan);
     write_prediction(file, plan.prediction);
+    if (add) add(file);
     file.provenance(provenance);
     file.publish();
   });
