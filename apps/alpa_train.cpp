@@ -4,6 +4,7 @@
 #include "apps/models.h"
 #include "apps/plan_costs.h"
 #include "apps/rank_device.h"
+#include "apps/tune_plan.h"
 #include "libalpa/base/error.h"
 #include "libalpa/base/options.h"
 #include "libalpa/checkpoint/exchange_weights.h"
@@ -27,6 +28,7 @@ struct Settings {
   bool allow_non_finite = false;
   TrainSettings train;
   ConvertSettings convert;
+  TuneSettings tune;
   DeviceSettings device;
   double file_timeout_s = 1800;
 };
@@ -119,6 +121,38 @@ void add_convert(App& app, ConvertSettings& settings) {
       });
 }
 
+void add_tune(App& app, TuneSettings& settings) {
+  settings.device.may_emulate = true;
+  app.parallel_subcommand(
+         "tune", "try out how the gradients of a plan are synchronised, and keep the fastest",
+         [&app, &settings](const ParallelRun& rank) {
+           return tune_plan(settings, rank,
+                            provenance_here(app.command_line(), "alpa-train", rank.environment.job_id,
+                                            options_line(settings)));
+         })
+      .argument("PLAN.h5", settings.plan, "plan written by alpa-plan")
+      .option("--data", settings.trial.data, "what trials run on, as alpa-train takes it")
+      .reads([&settings] { return data_files(settings.trial.data); })
+      .required()
+      .option("--profile", settings.profile,
+              "profile of the machines, for the simulator; without: the cluster's numbers")
+      .option("--transfer-from", settings.transfer_from,
+              "tuned plan of the same model or one like it: what was fast there is tried first, and its "
+              "trials teach the ranking")
+      .option("--out", settings.out,
+              "plan to write (HDF5), the fastest so far after each trial, with all trials in it; where it "
+              "exists, the search goes on from it. A file STOP beside it ends the search (exit 75)")
+      .continues()
+      .required()
+      .options(settings)
+      .may_end_with({ErrorKind::non_finite, ErrorKind::stopped_early})
+      .example("mpiexec -n 4 alpa-train tune plan.h5 --data text.txt --profile profile.h5 --out tuned.h5",
+               "60 trials on 4 CPU ranks; tuned.h5 is a plan to train by")
+      .example("mpiexec -n 4 alpa-train tune large.h5 --data text.txt --transfer-from tuned.h5 --trials 15 "
+               "--out large-tuned.h5",
+               "with what was learned of a smaller model");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -206,6 +240,7 @@ int main(int argc, char** argv) {
                "a checkpoint of import gives back its tensors, byte for byte")
       .runs([&] { export_weights(settings.checkpoint, settings.names, settings.out, app.log()); });
   add_convert(app, settings.convert);
+  add_tune(app, settings.tune);
   return app.run_parallel(
       argc, argv, [&](const ParallelRun& rank) { return train_rank(settings, rank, app.command_line()); });
 }

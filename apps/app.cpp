@@ -132,6 +132,13 @@ Command& App::subcommand(const std::string& name, const std::string& purpose) {
   return *subcommands_.emplace_back(std::make_unique<Command>(name, purpose));
 }
 
+Command& App::parallel_subcommand(const std::string& name, const std::string& purpose,
+                                  std::function<int(const ParallelRun&)> body) {
+  Command& command = subcommand(name, purpose);
+  parallel_.emplace_back(&command, std::move(body));
+  return command;
+}
+
 std::string App::full_name(const Command& command) const {
   return &command == this ? name() : name() + " " + command.name();
 }
@@ -210,25 +217,35 @@ int App::run_here(const Command& command) {
 }
 
 int App::run_parallel(int argc, const char* const* argv, const std::function<int(const ParallelRun&)>& body) {
-  option(
-      "--hang-timeout", hang_timeout_s_,
-      "end with status 7 when another rank has kept this one waiting for that many seconds; after a tenth of "
-      "them a message says which rank (MPI) or in which call (GPUs); 0: wait for ever",
-      at_least(0));
-  may_end_with({ErrorKind::allocation, ErrorKind::peer});
+  parallel_.emplace_back(this, body);
+  for (const auto& [command, its_body] : parallel_) {
+    command->option(
+        "--hang-timeout", hang_timeout_s_,
+        "end with status 7 when another rank has kept this one waiting for that many seconds; after a tenth "
+        "of "
+        "them a message says which rank (MPI) or in which call (GPUs); 0: wait for ever",
+        at_least(0));
+    command->may_end_with({ErrorKind::allocation, ErrorKind::peer});
+  }
   const Environment environment = read_environment();
   const bool speaks = environment.process == 0;
   const Command* command = nullptr;
+  decltype(parallel_)::const_iterator on_ranks = parallel_.end();
   int status = 0;
   if (const auto failure = failure_of([&] {
         command = parse(argc, argv, speaks);
-        if (command && command != this) status = run_here(*command);
+        on_ranks = std::ranges::find(parallel_, command, [](const auto& each) { return each.first; });
+        if (command && on_ranks == parallel_.end()) status = run_here(*command);
       })) {
     if (speaks) print(name(), *failure);
     return command ? command->failure_status(failure->status) : failure->status;
   }
-  if (command != this) return status;
+  return on_ranks == parallel_.end() ? status : run_on_ranks(*command, environment, on_ranks->second);
+}
 
+int App::run_on_ranks(const Command& command, const Environment& environment,
+                      const std::function<int(const ParallelRun&)>& body) {
+  int status = 0;
   std::optional<StopRequest> stop;  // before MPI starts, which may start threads
   std::optional<MpiSession> session;
   if (const auto failure = failure_of([&] {
@@ -244,7 +261,7 @@ int App::run_parallel(int argc, const char* const* argv, const std::function<int
   const auto failure = failure_of([&] {
     session->watch(hang_limits(hang_timeout_s_), environment.node_name,
                    [&log](const std::string& what) { log.warning(what); });
-    check_files(*this, force_);
+    check_files(command, force_);
     status = body({*session, *stop, log, environment});
   });
   if (failure) {

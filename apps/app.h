@@ -41,6 +41,10 @@ class App : public Command {
   /// The reference stays valid.
   Command& subcommand(const std::string& name, const std::string& purpose);
 
+  /// One that run_parallel() runs on every rank.
+  Command& parallel_subcommand(const std::string& name, const std::string& purpose,
+                               std::function<int(const ParallelRun&)> body);
+
   /// Runs `body`, or the subcommand that the command line names, in this process alone; MPI is never started.
   /// The result is the exit status.
   template <class Body>
@@ -49,7 +53,7 @@ class App : public Command {
     return run_serial(argc, argv);
   }
 
-  /// Runs `body` on every rank of an MPI job, or a subcommand as run() does. Signals are handled and MPI is
+  /// Runs `body` or that of a parallel subcommand on every rank of an MPI job, or a subcommand as run() does. Signals are handled and MPI is
   /// started before it; after it, MPI ends with its result as the exit status.
   ///
   /// Where an exception leaves the body of every rank within two seconds, all end MPI in order, and a failure
@@ -68,6 +72,7 @@ class App : public Command {
  private:
   int run_serial(int argc, const char* const* argv);
   int run_here(const Command& command);
+  int run_on_ranks(const Command& command, const Environment&, const std::function<int(const ParallelRun&)>& body);
 
   /// The command that the line names, its settings set; nullptr where the line asked for help or the version,
   /// which are on stdout then. Throws Error(usage).
@@ -75,6 +80,7 @@ class App : public Command {
   std::string full_name(const Command& command) const;
 
   std::vector<std::unique_ptr<Command>> subcommands_;
+  std::vector<std::pair<Command*, std::function<int(const ParallelRun&)>>> parallel_;
   LogLevel log_level_ = LogLevel::info;
   double hang_timeout_s_ = 1800;
   bool force_ = false;

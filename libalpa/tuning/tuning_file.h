@@ -9,8 +9,9 @@
 
 namespace alpa {
 
-/// The fault of a trial that is under way. Where a file has it, the job ended during it.
-inline constexpr const char* kTrialBegun = "begun";
+/// The fault of a trial that is under way, also where another was before that did not end. Where a file has it,
+/// the job ended during it.
+inline constexpr const char *kTrialBegun = "begun", *kTrialBegunAgain = "begun again";
 
 /// What is kept of a search in the file of the plan that it comes to.
 struct TuningRecord {

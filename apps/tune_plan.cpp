@@ -1,0 +1,284 @@
+#include "apps/tune_plan.h"
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <set>
+
+#include "apps/models.h"
+#include "apps/plan_costs.h"
+#include "libalpa/base/clock.h"
+#include "libalpa/base/error.h"
+#include "libalpa/base/options.h"
+#include "libalpa/base/text_table.h"
+#include "libalpa/base/units.h"
+#include "libalpa/planner/predict.h"
+#include "libalpa/program/lower/lower.h"
+#include "libalpa/program/text.h"
+#include "libalpa/runtime/job_machines.h"
+#include "libalpa/trainer/first_rank.h"
+#include "libalpa/trainer/stop.h"
+#include "libalpa/tuning/plan_choices.h"
+#include "libalpa/tuning/tuning_file.h"
+
+namespace alpa {
+namespace {
+
+/// Losses after the same steps differ by rounding alone; what differs by more than this part is no plan of the
+/// model.
+constexpr double kSameLoss = 0.02;
+
+std::string text_of(const TuningChoice& choice) { return fmt::format("{}", fmt::join(choice, " ")); }
+
+TuningChoice choice_of(const std::string& text) {
+  TuningChoice choice;
+  for (const char* at = text.c_str(); *at != '\0';) {
+    char* end = nullptr;
+    choice.push_back(static_cast<int>(std::strtol(at, &end, 10)));
+    at = end;
+  }
+  return choice;
+}
+
+StopLimits limits_of(const TuneSettings& settings) {
+  StopLimits limits;
+  if (settings.end_time_s > 0) limits.end_time_s = settings.end_time_s;
+  if (settings.max_hours > 0) limits.max_run_s = settings.max_hours * 3600;
+  return limits;
+}
+
+/// What rank 0 knows of a job: the search, and its file.
+class TuningJob {
+ public:
+  TuningJob(const TuneSettings& settings, const PlannedModel& planned, const PlanChoices& choices,
+            const CostModel& costs, const Provenance& provenance, Log& log)
+      : settings_(settings),
+        planned_(planned),
+        choices_(choices),
+        costs_(costs),
+        provenance_(provenance),
+        log_(log),
+        search_(choices.space(), settings.search, earlier()),
+        job_(job_of(search_.space(), costs)) {
+    log_.info(fmt::format("{} to choose: {:.3g} candidates; {}", count_text(std::ssize(choices_.genes()), "thing"),
+                          search_.space().size(), count_text(std::ssize(search_.space().presets), "preset")));
+    resume();
+  }
+
+  bool is_done() const { return std::ssize(search_.trials()) >= settings_.trials; }
+
+  /// The next to be run; "": there is none. What the simulator says cannot run is noted and passed over.
+  std::string next() {
+    while (!is_done()) {
+      std::optional<TuningTrial> trial = search_.next();
+      if (!trial) break;
+      if (trial->fault.empty()) {
+        running_ = std::move(*trial);
+        running_->fault = begun_before_.contains(running_->choice) ? kTrialBegunAgain : kTrialBegun;
+        begun_s_ = monotonic_s();
+        write();
+        return text_of(running_->choice);
+      }
+      note(std::move(*trial));
+    }
+    return "";
+  }
+
+  void finished(const TimedSteps& timed) {
+    TuningTrial trial = *std::exchange(running_, std::nullopt);
+    trial.fault = timed.fault;
+    trial.measured_s = timed.median_s;
+    trial.spread_s = timed.spread_s;
+    if (timed.loss) {
+      if (!loss_) loss_ = timed.loss;
+      if (std::abs(*timed.loss - *loss_) > kSameLoss * std::abs(*loss_))
+        trial.fault = fmt::format("ends with loss {:.4f}, the first trial with {:.4f}", *timed.loss, *loss_);
+    }
+    spent_s_ += monotonic_s() - begun_s_;
+    ++spent_on_;
+    note(std::move(trial));
+    write();
+  }
+
+  void report() const {
+    const RankingAccuracy accuracy = search_.accuracy();
+    const auto percent = [](double part) { return fmt::format("{:.1f} %", 100 * part); };
+    if (accuracy.pairs > 0)
+      fmt::print("pairs of held-out trials in the right order, of {}; the residual is {}\n{}", accuracy.pairs,
+                 accuracy.residual_is_better() ? "used" : "not used",
+                 text_table({{"  simulator", percent(accuracy.simulator)},
+                             {"  with learned residual", percent(accuracy.residual)},
+                             {"  plain linear model", percent(accuracy.linear)}},
+                            {1}));
+    if (search_.fastest() < 0) return;
+    const TuningTrial& best = search_.trials()[search_.fastest()];
+    fmt::print("fastest: {} ({}), predicted {}\n", step_time_text(best.measured_s, best.spread_s), best.origin,
+               seconds_text(best.known.predicted_s));
+    if (search_.fastest_preset() >= 0) {
+      const TuningTrial& preset = search_.trials()[search_.fastest_preset()];
+      fmt::print("{:.3f}x over the best preset, {}: {}\n", preset.measured_s / best.measured_s, preset.origin,
+                 step_time_text(preset.measured_s, preset.spread_s));
+    }
+  }
+
+  const TuningSearch& search() const { return search_; }
+
+ private:
+  EarlierTrials earlier() const {
+    if (settings_.transfer_from.empty()) return {};
+    return earlier_trials(settings_.transfer_from, read_tuning(settings_.transfer_from), plan_feature_names());
+  }
+
+  void resume() {
+    std::error_code ignored;
+    if (!std::filesystem::exists(settings_.out, ignored)) return;
+    const TuningRecord record = read_tuning(settings_.out);
+    if (record.job != job_)
+      throw Error(ErrorKind::input,
+                  fmt::format("'{}' has trials of another plan, or with other costs", settings_.out.string()),
+                  "another --out, with --transfer-from " + settings_.out.string() +
+                      " to learn from them, or remove the file");
+    for (TuningTrial trial : record.trials) {
+      if (trial.fault == kTrialBegun) {  // the job ended during it, perhaps because of it
+        begun_before_.insert(trial.choice);
+        continue;
+      }
+      if (trial.fault == kTrialBegunAgain) trial.fault = "the job ended during it, twice";
+      search_.tell(std::move(trial));
+    }
+    log_.info(fmt::format("goes on after {} of '{}'", count_text(std::ssize(search_.trials()), "trial"),
+                          settings_.out.string()));
+  }
+
+  void note(TuningTrial trial) {
+    std::string line = fmt::format("trial {} of {} ({}): ", search_.trials().size() + 1, settings_.trials,
+                                   trial.origin);
+    line += trial.is_measured() ? fmt::format("{}, predicted {}", step_time_text(trial.measured_s, trial.spread_s),
+                                              seconds_text(trial.known.predicted_s))
+                                : trial.fault;
+    search_.tell(std::move(trial));
+    if (search_.fastest() >= 0)
+      line += fmt::format("; fastest {}", seconds_text(search_.trials()[search_.fastest()].measured_s));
+    if (spent_on_ > 0 && !is_done())
+      line += fmt::format("; {} left", seconds_text(spent_s_ / spent_on_ *
+                                                    static_cast<double>(settings_.trials - std::ssize(search_.trials()))));
+    log_.info(line);
+  }
+
+  /// The plan of the fastest trial, or as it was given, with what the trials say of it.
+  Plan best_plan() const {
+    if (search_.fastest() < 0) return planned_.plan;
+    const TuningTrial& best = search_.trials()[search_.fastest()];
+    Plan plan = choices_.plan_of(best.choice);
+    plan.method = "tuned " + planned_.plan.method;
+    predict(plan, planned_.graph, costs_);
+    plan.prediction.step_error_s = predicted_error_s(plan, planned_.graph, costs_, plan.prediction.step_s);
+    plan.program_fingerprint = program_fingerprint(lower(planned_.graph, plan), planned_.graph);
+    const MeshIndex busiest = busiest_mesh(plan.prediction);
+    plan.prediction.candidates = {{plan.method, plan.prediction.step_s, best.known.memory_bytes,
+                                   "chosen: measured " + step_time_text(best.measured_s, best.spread_s),
+                                   plan.prediction.meshes[busiest]}};
+    for (const TuningTrial& trial : search_.trials())
+      if (is_preset(trial))
+        plan.prediction.candidates.push_back(
+            {trial.origin, trial.fault.empty() ? trial.known.predicted_s : 0, trial.known.memory_bytes,
+             trial.is_measured() ? "slower: measured " + step_time_text(trial.measured_s, trial.spread_s)
+                                 : trial.fault});
+    return plan;
+  }
+
+  bool is_preset(const TuningTrial& trial) const {
+    return std::ranges::count(search_.space().presets, trial.origin, &NamedChoice::name) > 0;
+  }
+
+  void write() {
+    TuningRecord record = record_of(search_, job_);
+    if (running_) record.trials.push_back(*running_);
+    write_tuned_plan(settings_.out, best_plan(), planned_.graph, record, provenance_);
+  }
+
+  const TuneSettings& settings_;
+  const PlannedModel& planned_;
+  const PlanChoices& choices_;
+  const CostModel& costs_;
+  const Provenance& provenance_;
+  Log& log_;
+  TuningSearch search_;
+  std::string job_;
+  std::optional<TuningTrial> running_;
+  std::set<TuningChoice> begun_before_;
+  std::optional<double> loss_;  ///< of the first trial
+  double begun_s_ = 0, spent_s_ = 0;
+  int spent_on_ = 0;
+};
+
+}  // namespace
+
+void describe(TuneSettings& s, OptionsVisitor& visit) {
+  visit.field("trials", s.trials, "candidates to try in all, those of an earlier run of this command among them",
+              between(1, 100'000));
+  describe(s.search, visit);
+  describe(s.trial, visit);
+  visit.field("max_hours", s.max_hours,
+              "stop (exit 75) before that many hours have passed; the same command goes on. 0: no limit",
+              at_least(0));
+  visit.field("end_time", s.end_time_s,
+              "end of the job in seconds since 1970: stop before it, likewise; 0: not known", at_least(0));
+  describe(s.device, visit);
+}
+
+int tune_plan(TuneSettings settings, const ParallelRun& rank, const Provenance& provenance) {
+  const PlannedModel planned = read_planned_model(settings.plan);
+  if (settings.end_time_s <= 0) settings.end_time_s = rank.environment.job_end_time_s;
+  settings.trial.ranks_on_node = rank.session.ranks_on_node();
+  const bool emulated = settings.device.device == DeviceKind::emulated;
+  const PlanCosts costs = costs_of(planned.plan, settings.profile);
+  const RankDevice own = make_rank_device(settings.device, rank.session, rank.environment, &planned.plan.cluster);
+  const std::unique_ptr<Device> host = make_cpu_device(own.threads);
+  const std::unique_ptr<Communicator> control = rank.session.make_communicator(*host);
+  const std::unique_ptr<Stream> stream = host->make_stream();
+  const TrainRanks ranks{*own.device, *own.world, *host, *control, *control, emulated ? &costs.costs : nullptr};
+  const bool is_first = control->rank() == 0;
+  const std::string warning =
+      check_machines(planned.plan, gather_machines(rank.session.node(), *own.device, *host, *control));
+  for (const std::string& text : {warning, costs.warning})
+    if (is_first && !text.empty()) rank.log.warning(text);
+
+  const PlanChoices choices(planned.plan, planned.graph, costs.costs);
+  TrialRunner trials(planned.graph, planned.model.training, settings.trial, ranks);
+  StopConditions stop(std::filesystem::absolute(settings.out).parent_path(), limits_of(settings), rank.stop, is_first,
+                      seconds_since_1970);
+  std::optional<TuningJob> job;
+  on_first_rank(*control, *stream, [&] {
+    job.emplace(settings, planned, choices, costs.costs, provenance, rank.log);
+  });
+  double last_s = 0;
+  for (;;) {
+    std::int32_t reason = static_cast<std::int32_t>(stop.local_reason(last_s, 0));
+    control->all_reduce(*stream, &reason, 1, DType::i32, Reduction::max);
+    const std::string next = text_of_first_rank(*control, *stream, [&] {
+      return ends_run(static_cast<StopReason>(reason)) && !job->is_done() ? "stop" : job->next();
+    });
+    if (next.empty()) break;
+    if (next == "stop") {
+      if (is_first) {
+        job->report();
+        rank.log.info(fmt::format("stopped after {} because of {}; the same command goes on from there",
+                                  count_text(std::ssize(job->search().trials()), "trial"),
+                                  stop_reason_text(static_cast<StopReason>(reason))));
+      }
+      return static_cast<int>(ErrorKind::stopped_early);
+    }
+    const double begun_s = monotonic_s();
+    const TimedSteps timed = trials.run(choices.plan_of(choice_of(next)));
+    last_s = monotonic_s() - begun_s;
+    on_first_rank(*control, *stream, [&] { job->finished(timed); });
+  }
+  if (is_first) job->report();
+  return 0;
+}
+
+}  // namespace alpa
