@@ -68,9 +68,11 @@ class TuningJob {
     resume();
   }
 
+  bool has_more() const { return !is_done() || !search_.to_confirm().empty(); }
   bool is_done() const { return std::ssize(search_.trials()) >= settings_.trials; }
 
-  /// The next to be run; "": there is none. What the simulator says cannot run is noted and passed over.
+  /// The next to be run; "": there is none. What the simulator says cannot run is noted and passed over. Last
+  /// come those whose times decide, once more.
   std::string next() {
     while (!is_done()) {
       std::optional<TuningTrial> trial = search_.next();
@@ -84,10 +86,14 @@ class TuningJob {
       }
       note(std::move(*trial));
     }
-    return "";
+    const std::vector<int> again = search_.to_confirm();
+    if (again.empty()) return "";
+    confirmed_ = again.front();
+    return text_of(search_.trials()[confirmed_].choice);
   }
 
   void finished(const TimedSteps& timed) {
+    if (!running_) return confirmed(timed);
     TuningTrial trial = *std::exchange(running_, std::nullopt);
     trial.fault = timed.fault;
     trial.measured_s = timed.median_s;
@@ -127,6 +133,14 @@ class TuningJob {
   const TuningSearch& search() const { return search_; }
 
  private:
+  void confirmed(const TimedSteps& timed) {
+    search_.tell_again(confirmed_, timed.median_s, timed.spread_s);
+    const TuningTrial& trial = search_.trials()[confirmed_];
+    log_.info(fmt::format("trial {} ({}) once more: {}; on average {}", confirmed_ + 1, trial.origin,
+                          step_time_text(timed.median_s, timed.spread_s), seconds_text(trial.measured_s)));
+    write();
+  }
+
   EarlierTrials earlier() const {
     if (settings_.transfer_from.empty()) return {};
     return earlier_trials(settings_.transfer_from, read_tuning(settings_.transfer_from), plan_feature_names());
@@ -209,6 +223,7 @@ class TuningJob {
   TuningSearch search_;
   std::string job_;
   std::optional<TuningTrial> running_;
+  int confirmed_ = -1;  ///< the trial that is run once more, where none is running
   std::set<TuningChoice> begun_before_;
   std::optional<double> loss_;  ///< of the first trial
   double begun_s_ = 0, spent_s_ = 0;
@@ -260,7 +275,7 @@ int tune_plan(TuneSettings settings, const ParallelRun& rank, const Provenance& 
     std::int32_t reason = static_cast<std::int32_t>(stop.local_reason(last_s, 0));
     control->all_reduce(*stream, &reason, 1, DType::i32, Reduction::max);
     const std::string next = text_of_first_rank(*control, *stream, [&] {
-      return ends_run(static_cast<StopReason>(reason)) && !job->is_done() ? "stop" : job->next();
+      return ends_run(static_cast<StopReason>(reason)) && job->has_more() ? "stop" : job->next();
     });
     if (next.empty()) break;
     if (next == "stop") {

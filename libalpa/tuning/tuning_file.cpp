@@ -32,7 +32,7 @@ void write_genes(H5Writer& file, const std::vector<Gene>& genes) {
 void write_trials(H5Writer& file, const TuningRecord& record) {
   const auto rows = std::ssize(record.trials), genes = std::ssize(record.genes),
              columns = std::ssize(record.features);
-  std::vector<std::int64_t> choice, memory;
+  std::vector<std::int64_t> choice, memory, runs;
   std::vector<std::string> origin, fault, identity;
   std::vector<double> predicted, measured, spread, features;
   for (const TuningTrial& trial : record.trials) {
@@ -44,6 +44,7 @@ void write_trials(H5Writer& file, const TuningRecord& record) {
     measured.push_back(trial.measured_s);
     spread.push_back(trial.spread_s);
     memory.push_back(trial.known.memory_bytes);
+    runs.push_back(trial.runs);
     features.insert(features.end(), trial.known.features.begin(), trial.known.features.end());
   }
   file.array("/tuning/trials/choice", choice, {rows, genes}, "1");
@@ -54,6 +55,7 @@ void write_trials(H5Writer& file, const TuningRecord& record) {
   file.column("/tuning/trials/measured", measured, "s");
   file.column("/tuning/trials/spread", spread, "s");
   file.column("/tuning/trials/memory", memory, "byte");
+  file.column("/tuning/trials/runs", runs, "1");
   file.array("/tuning/trials/features", features, {rows, columns}, "1");
 }
 
@@ -110,7 +112,8 @@ class TuningReader {
     const auto rows = std::ssize(origin), genes = std::ssize(record.genes),
                columns = std::ssize(record.features);
     const auto choice = file_.int64s("/tuning/trials/choice", {rows, genes}),
-               memory = file_.int64s("/tuning/trials/memory", {rows});
+               memory = file_.int64s("/tuning/trials/memory", {rows}),
+               runs = file_.int64s("/tuning/trials/runs", {rows});
     const auto fault = file_.strings("/tuning/trials/fault", {rows}),
                identity = file_.strings("/tuning/trials/identity", {rows});
     const auto predicted = file_.doubles("/tuning/trials/predicted", {rows}),
@@ -132,6 +135,7 @@ class TuningReader {
       trial.known.features.assign(features.begin() + t * columns, features.begin() + (t + 1) * columns);
       trial.measured_s = measured[t];
       trial.spread_s = spread[t];
+      trial.runs = static_cast<int>(std::clamp<std::int64_t>(runs[t], 1, 1'000'000));
       const bool is_possible = [&] {
         for (const double v : trial.known.features)
           if (!std::isfinite(v)) return false;

@@ -13,8 +13,6 @@
 namespace alpa {
 namespace {
 
-constexpr const char* kTransferred = "transferred";
-constexpr const char* kOfSearch = "search";
 /// Draws in vain before a search says that there is nothing left.
 constexpr int kMostInVain = 2000;
 /// Of the fastest trials, from which others are made by changing a little.
@@ -122,10 +120,36 @@ void TuningSearch::tell(TuningTrial trial) {
   tried_identities_.insert(trial.known.identity);
   known_.emplace(trial.choice, trial.known);
   trials_.push_back(std::move(trial));
+  find_fastest();
+}
+
+void TuningSearch::find_fastest() {
   fastest_ = fastest_trial(trials_);
   fastest_of_presets_ = fastest_trial(trials_, [](const TuningTrial& each) {
-    return each.origin != kOfSearch && each.origin != kTransferred;
+    return each.origin != kFoundBySearch && each.origin != kTransferred;
   });
+}
+
+std::vector<int> TuningSearch::to_confirm() const {
+  constexpr std::size_t kConfirmed = 3;
+  std::vector<int> by_time;
+  for (int t = 0; t < static_cast<int>(trials_.size()); ++t)
+    if (trials_[t].is_measured()) by_time.push_back(t);
+  std::ranges::stable_sort(by_time, {}, [&](int t) { return trials_[t].measured_s; });
+  if (by_time.size() > kConfirmed) by_time.resize(kConfirmed);
+  if (fastest_of_presets_ >= 0 && std::ranges::count(by_time, fastest_of_presets_) == 0)
+    by_time.push_back(fastest_of_presets_);
+  std::erase_if(by_time, [&](int t) { return trials_[t].runs > 1; });
+  return by_time;
+}
+
+void TuningSearch::tell_again(int trial, double measured_s, double spread_s) {
+  TuningTrial& of = trials_[trial];
+  const auto mean = [&](double before, double now) { return (before * of.runs + now) / (of.runs + 1); };
+  of.measured_s = mean(of.measured_s, measured_s);
+  of.spread_s = mean(of.spread_s, spread_s);
+  ++of.runs;
+  find_fastest();
 }
 
 std::optional<TuningTrial> TuningSearch::next() {
@@ -180,7 +204,7 @@ TuningChoice TuningSearch::mutated(TuningChoice choice) {
 std::optional<TuningTrial> TuningSearch::drawn() {
   draws_ = 0;
   for (int in_vain = 0; in_vain < kMostInVain; ++in_vain)
-    if (auto trial = taken(random_choice(), kOfSearch)) return trial;
+    if (auto trial = taken(random_choice(), kFoundBySearch)) return trial;
   return std::nullopt;
 }
 
@@ -192,7 +216,7 @@ std::optional<TuningTrial> TuningSearch::counted() {
     while (g < counter_.size() && ++counter_[g] == static_cast<int>(space_.genes[g].words.size()))
       counter_[g++] = 0;
     if (g == counter_.size()) counter_.clear();
-    if (auto trial = taken(now, kOfSearch)) return trial;
+    if (auto trial = taken(now, kFoundBySearch)) return trial;
   }
 }
 
@@ -223,11 +247,11 @@ TuningChoice TuningSearch::descent_from(TuningChoice choice) {
 /// Descents, then what lies around the fastest trial, by the simulator.
 std::optional<TuningTrial> TuningSearch::descended() {
   while (begun_ < space_.presets.size())
-    if (auto trial = taken(descent_from(space_.presets[begun_++].choice), kOfSearch)) return trial;
+    if (auto trial = taken(descent_from(space_.presets[begun_++].choice), kFoundBySearch)) return trial;
   if (fastest_ < 0) return std::nullopt;
   std::optional<TuningTrial> best;
   const auto look_at = [&](const TuningChoice& choice) {
-    auto trial = taken(choice, kOfSearch);
+    auto trial = taken(choice, kFoundBySearch);
     if (trial && trial->fault.empty() && (!best || trial->known.predicted_s < best->known.predicted_s))
       best = std::move(trial);
   };
@@ -369,7 +393,7 @@ std::optional<TuningTrial> TuningSearch::explored() {
     while (!round_.empty()) {
       const TuningChoice choice = std::move(round_.back());
       round_.pop_back();
-      if (auto trial = taken(choice, kOfSearch)) return trial;
+      if (auto trial = taken(choice, kFoundBySearch)) return trial;
     }
     if (is_new_round) return std::nullopt;
     round_ = picked();

@@ -58,6 +58,13 @@ class TuningSearch {
   /// What came of it. Those of an earlier run of the same search are told first, in their order.
   void tell(TuningTrial);
 
+  /// The trials that should run once more before the fastest is believed, those among the first that ran once:
+  /// of many that take about as long the one that is measured fastest was lucky, too. The fastest three, and
+  /// the fastest preset.
+  std::vector<int> to_confirm() const;
+  /// What came of one that was run once more.
+  void tell_again(int trial, double measured_s, double spread_s);
+
   const std::vector<TuningTrial>& trials() const { return trials_; }
   const TuningSpace& space() const { return space_; }
 
@@ -69,6 +76,7 @@ class TuningSearch {
 
  private:
   const Assessment& known(const TuningChoice&);
+  void find_fastest();
   std::vector<RankedTrial> ranked_trials() const;
   std::optional<TuningTrial> taken(const TuningChoice&, const std::string& origin);
   TuningChoice transferred(const TuningChoice&) const;

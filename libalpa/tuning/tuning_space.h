@@ -46,14 +46,18 @@ struct TuningSpace {
   double size() const;
 };
 
+/// Where a choice comes from that is no preset.
+inline constexpr const char *kFoundBySearch = "search", *kTransferred = "transferred";
+
 /// What came of a trial.
 struct TuningTrial {
   TuningChoice choice;
-  std::string origin;  ///< the preset's name, "search", "transferred"
+  std::string origin;  ///< the preset's name, kFoundBySearch or kTransferred
   Assessment known;
   std::string fault;      ///< why there is no time; ""
-  double measured_s = 0;  ///< a step: the median
-  double spread_s = 0;    ///< the interquartile range of its steps
+  double measured_s = 0;  ///< a step: the median, or the mean of those of several runs
+  double spread_s = 0;    ///< the interquartile range of its steps, likewise
+  int runs = 1;           ///< how often it was run
   bool is_measured() const { return fault.empty() && measured_s > 0; }
 };
 
