@@ -61,8 +61,9 @@ class TuningJob {
         costs_(costs),
         provenance_(provenance),
         log_(log),
-        search_(choices.space(), settings.search, earlier()),
-        job_(job_of(search_.space(), costs)) {
+        before_(existing()),
+        job_(job_of(choices.space(), costs)),
+        search_(choices.space(), settings.search, earlier()) {
     log_.info(fmt::format("{} to choose: {:.3g} candidates; {}", count_text(std::ssize(choices_.genes()), "thing"),
                           search_.space().size(), count_text(std::ssize(search_.space().presets), "preset")));
     resume();
@@ -141,21 +142,33 @@ class TuningJob {
     write();
   }
 
+  std::optional<TuningRecord> existing() const {
+    std::error_code ignored;
+    if (!std::filesystem::exists(settings_.out, ignored)) return std::nullopt;
+    return read_tuning(settings_.out);
+  }
+
+  bool begins_anew() const { return settings_.anew && before_ && before_->job != job_; }
+
   EarlierTrials earlier() const {
-    if (settings_.transfer_from.empty()) return {};
-    return earlier_trials(settings_.transfer_from, read_tuning(settings_.transfer_from), plan_feature_names());
+    if (!settings_.transfer_from.empty())
+      return earlier_trials(settings_.transfer_from, read_tuning(settings_.transfer_from), plan_feature_names());
+    if (begins_anew()) return earlier_trials(settings_.out, *before_, plan_feature_names());
+    return {};
   }
 
   void resume() {
-    std::error_code ignored;
-    if (!std::filesystem::exists(settings_.out, ignored)) return;
-    const TuningRecord record = read_tuning(settings_.out);
-    if (record.job != job_)
+    if (!before_) return;
+    if (begins_anew()) {
+      log_.info(fmt::format("'{}' has {} of another plan: begins anew, and learns from them",
+                            settings_.out.string(), count_text(std::ssize(before_->trials), "trial")));
+      return;
+    }
+    if (before_->job != job_)
       throw Error(ErrorKind::input,
                   fmt::format("'{}' has trials of another plan, or with other costs", settings_.out.string()),
-                  "another --out, with --transfer-from " + settings_.out.string() +
-                      " to learn from them, or remove the file");
-    for (TuningTrial trial : record.trials) {
+                  "--anew to replace them and learn from them, or another --out");
+    for (TuningTrial trial : before_->trials) {
       if (trial.fault == kTrialBegun) {  // the job ended during it, perhaps because of it
         begun_before_.insert(trial.choice);
         continue;
@@ -220,8 +233,9 @@ class TuningJob {
   const CostModel& costs_;
   const Provenance& provenance_;
   Log& log_;
-  TuningSearch search_;
+  std::optional<TuningRecord> before_;  ///< in the file
   std::string job_;
+  TuningSearch search_;
   std::optional<TuningTrial> running_;
   int confirmed_ = -1;  ///< the trial that is run once more, where none is running
   std::set<TuningChoice> begun_before_;
@@ -237,6 +251,8 @@ void describe(TuneSettings& s, OptionsVisitor& visit) {
               between(1, 100'000));
   describe(s.search, visit);
   describe(s.trial, visit);
+  visit.field("anew", s.anew,
+              "where --out has trials of another plan, begin anew and learn from them, as --transfer-from does");
   visit.field("max_hours", s.max_hours,
               "stop (exit 75) before that many hours have passed; the same command goes on. 0: no limit",
               at_least(0));

@@ -13,6 +13,7 @@ namespace alpa {
 struct TuneSettings {
   std::filesystem::path plan, profile, transfer_from, out;
   int trials = 60;       ///< in all, those of earlier runs among them
+  bool anew = false;     ///< where `out` has trials of another plan, learns from them in place of refusing
   double max_hours = 0;  ///< from the start; 0: no limit
   double end_time_s = 0;  ///< of the job, seconds since 1970; 0: not known
   TuningSettings search;

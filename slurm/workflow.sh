@@ -1,5 +1,5 @@
 #!/bin/bash
-# Submits the whole path: profile a model, plan it, train it, each job after the one before has succeeded.
+# Submits the whole path: profile a model, plan it, tune the plan if asked, train it, each job after the one before has succeeded.
 #
 #   workflow.sh --model MODEL.toml --data DATA --run-dir DIR [options] [-- options of sbatch]
 #
@@ -11,10 +11,12 @@
 #   --cpus-per-task N       CPUs per rank (default 1)
 #   --device cpu|cuda       where ranks profile and train (default cpu); GPUs are asked for with options of sbatch
 #   --time T                limit of the training job, as sbatch takes it (default 24:00:00); longer runs are requeued
+#   --tune N                trials of how gradients are synchronised, before the training (default 0: none); tuned.h5 is
+#                           the plan that is trained by then
 #   --steps N               training steps (default: as the model file says)
-#   --max-requeues N        how often profiling and training may each put themselves back in the queue (default 10)
+#   --max-requeues N        how often profiling, tuning and training may each put themselves back in the queue (default 10)
 #   --dry-run               print the commands instead of running them
-#   -- OPTIONS              for sbatch of all three jobs, e.g. -- --partition=gpu --gpus-per-node=8
+#   -- OPTIONS              for sbatch of all jobs, e.g. -- --partition=gpu --gpus-per-node=8
 #
 # Prints the ids of the jobs. Where one fails, those after it are cancelled by Slurm. The same command again goes on
 # from the newest checkpoint, by a plan made anew from all that has been measured; a plan in DIR that no earlier chain
@@ -24,7 +26,7 @@ set -euo pipefail
 
 here=$(dirname "$(realpath "$0")")
 model='' data='' run_dir='' steps='' dry_run=''
-nodes=1 ntasks_per_node=1 cpus_per_task=1 device=cpu time=24:00:00 max_requeues=10
+nodes=1 ntasks_per_node=1 cpus_per_task=1 device=cpu time=24:00:00 max_requeues=10 tune=0
 sbatch_options=() submitted=()
 
 refuse() { # exit code, message
@@ -43,7 +45,7 @@ parse() {
       --dry-run) dry_run=yes && shift && continue ;;
       --) shift && sbatch_options=("$@") && return ;;
       --model | --data | --run-dir | --nodes | --ntasks-per-node | --cpus-per-task | --device | --time | --steps | \
-        --max-requeues) ;;
+        --max-requeues | --tune) ;;
       *) refuse 2 "unknown option '$option'; see workflow.sh --help" ;;
     esac
     (($# > 1)) || refuse 2 "$option wants a value"
@@ -58,7 +60,7 @@ check() {
   for option in model data run_dir; do
     [[ -n ${!option} ]] || refuse 2 "--${option//_/-} is missing; see workflow.sh --help"
   done
-  for option in nodes ntasks_per_node cpus_per_task max_requeues steps; do
+  for option in nodes ntasks_per_node cpus_per_task max_requeues steps tune; do
     [[ ${!option} =~ ^[0-9]*$ ]] || refuse 2 "--${option//_/-} wants a whole number, got '${!option}'"
   done
   [[ $device == cpu || $device == cuda ]] || refuse 2 "--device is cpu or cuda, got '$device'"
@@ -119,5 +121,11 @@ submit profile "${machines[@]}" "${sbatch_options[@]}" \
   "$here/profile.sbatch" "$model" "$run_dir/profile.h5" --device "$device"
 submit plan "${sbatch_options[@]}" \
   "$here/plan.sbatch" "$model" "$run_dir/profile.h5" "$run_dir/plan.h5" --force
+trained="$run_dir/plan.h5"
+if ((tune > 0)); then
+  trained="$run_dir/tuned.h5"
+  submit tune "${machines[@]}" "${sbatch_options[@]}" "$here/tune.sbatch" "$run_dir/plan.h5" "$data" "$trained" \
+    --profile "$run_dir/profile.h5" --device "$device" --trials "$tune" --anew
+fi
 submit train "${machines[@]}" --time="$time" "${sbatch_options[@]}" \
-  "$here/train.sbatch" "$run_dir/plan.h5" "$data" "$run_dir" --device "$device" ${steps:+--steps "$steps"}
+  "$here/train.sbatch" "$trained" "$data" "$run_dir" --device "$device" ${steps:+--steps "$steps"}

@@ -70,6 +70,10 @@ TEST_F(Tune, GoesOnFromItsFile) {
   const CommandResult other = run(tuning("--trials 12", "other"), 4);
   EXPECT_EQ(other.status, 3);
   EXPECT_THAT(other.output, HasSubstr("'tuned.h5' has trials of another plan"));
+  const CommandResult anew = run(tuning("--trials 4 --anew --explored 20", "other"), 4);
+  ASSERT_EQ(anew.status, 0) << anew.output;
+  EXPECT_THAT(anew.output, HasSubstr("begins anew, and learns from them"));
+  EXPECT_EQ(trials().front().origin, "transferred");
 }
 
 TEST_F(Tune, StopsAndGoesOn) {
@@ -101,13 +105,12 @@ TEST_F(Tune, KeepsWhatIsKnownWhereARankDies) {
 
 TEST_F(Tune, PassesOverWhatDoesNotFit) {
   // Whole states do not fit any more, sharded ones do.
-  make_plan("sharded", "--method zero-3 --micro-batches 2");
   const std::string tight = path("tight.toml").string();
   std::ifstream whole(cluster_);
   std::string text(std::istreambuf_iterator<char>(whole), {});
   const auto at = text.find("memory_gib");
   ASSERT_NE(at, std::string::npos);
-  text.replace(at, text.find('\n', at) - at, "memory_gib = 0.0018");
+  text.replace(at, text.find('\n', at) - at, "memory_gib = 0.00125");
   write("tight.toml", text);
   const CommandResult planned = run("alpa-plan " + tiny_gpt_ + " --cluster " + tight +
                                     " --method zero-3 --micro-batches 2 --out tight.h5");

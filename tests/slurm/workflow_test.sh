@@ -1,5 +1,5 @@
 #!/bin/bash
-# workflow.sh writes out the three jobs faithfully, and refuses what it cannot submit. Needs no Slurm.
+# workflow.sh writes out its jobs faithfully, and refuses what it cannot submit. Needs no Slurm.
 #
 #   workflow_test.sh FOLDER        works in FOLDER, which is removed
 set -euo pipefail
@@ -101,10 +101,35 @@ cuda
 7
 END
 
+printed=$("$workflow" --dry-run --model "a model's.toml" --data data.txt --run-dir run --tune 30)
+mapfile -t commands <<<"$printed"
+[[ ${#commands[@]} == 4 ]] || fail "four commands are printed, not '$printed'"
+expect_arguments "${commands[2]}" <<END
+--job-name=alpa-tune
+--output=$folder/run/logs/tune.%j.out
+--dependency=afterok:<plan>
+--kill-on-invalid-dep=yes
+--nodes=1
+--ntasks-per-node=1
+--cpus-per-task=1
+$slurm/tune.sbatch
+$folder/run/plan.h5
+$folder/data.txt
+$folder/run/tuned.h5
+--profile
+$folder/run/profile.h5
+--device
+cpu
+--trials
+30
+--anew
+END
+[[ ${commands[3]} == *'afterok:\<tune\>'*"run/tuned.h5"* ]] || fail "not the tuned plan is trained: '${commands[3]}'"
+
 printed=$("$workflow" --dry-run --model "a model's.toml" --data data.txt --run-dir run)
 [[ $(grep -c -- ' --device cpu $' <<<"$printed") == 2 ]] || fail "profile and train take CPUs by default: '$printed'"
 
-for script in profile plan train; do
+for script in profile plan tune train; do
   code=0
   printed=$(env -u SLURM_JOB_ID bash "$slurm/$script.sbatch" 2>&1) || code=$?
   [[ $code == 2 && $printed == "usage: sbatch [options of sbatch] $script.sbatch "* ]] ||
