@@ -148,9 +148,10 @@ void add_tune(App& app, TuneSettings& settings) {
       .may_end_with({ErrorKind::non_finite, ErrorKind::stopped_early})
       .example("mpiexec -n 4 alpa-train tune plan.h5 --data text.txt --profile profile.h5 --out tuned.h5",
                "60 trials on 4 CPU ranks; tuned.h5 is a plan to train by")
-      .example("mpiexec -n 4 alpa-train tune large.h5 --data text.txt --transfer-from tuned.h5 --trials 15 "
-               "--out large-tuned.h5",
-               "with what was learned of a smaller model");
+      .example(
+          "mpiexec -n 4 alpa-train tune large.h5 --data text.txt --transfer-from tuned.h5 --trials 15 "
+          "--out large-tuned.h5",
+          "with what was learned of a smaller model");
 }
 
 }  // namespace

@@ -53,8 +53,8 @@ class App : public Command {
     return run_serial(argc, argv);
   }
 
-  /// Runs `body` or that of a parallel subcommand on every rank of an MPI job, or a subcommand as run() does. Signals are handled and MPI is
-  /// started before it; after it, MPI ends with its result as the exit status.
+  /// Runs `body` or that of a parallel subcommand on every rank of an MPI job, or a subcommand as run() does.
+  /// Signals are handled and MPI is started before it; after it, MPI ends with its result as the exit status.
   ///
   /// Where an exception leaves the body of every rank within two seconds, all end MPI in order, and a failure
   /// that is the same everywhere is printed once. Where it leaves only some, those print theirs and abort the
@@ -72,7 +72,8 @@ class App : public Command {
  private:
   int run_serial(int argc, const char* const* argv);
   int run_here(const Command& command);
-  int run_on_ranks(const Command& command, const Environment&, const std::function<int(const ParallelRun&)>& body);
+  int run_on_ranks(const Command& command, const Environment&,
+                   const std::function<int(const ParallelRun&)>& body);
 
   /// The command that the line names, its settings set; nullptr where the line asked for help or the version,
   /// which are on stdout then. Throws Error(usage).

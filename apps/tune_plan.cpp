@@ -27,8 +27,8 @@
 namespace alpa {
 namespace {
 
-/// Losses after the same steps differ by rounding alone; what differs by more than this part is no plan of the
-/// model.
+/// Losses after the same steps differ by rounding alone; what differs by more than this part is no plan of
+/// the model.
 constexpr double kSameLoss = 0.02;
 
 std::string text_of(const TuningChoice& choice) { return fmt::format("{}", fmt::join(choice, " ")); }
@@ -64,8 +64,9 @@ class TuningJob {
         before_(existing()),
         job_(job_of(choices.space(), costs)),
         search_(choices.space(), settings.search, earlier()) {
-    log_.info(fmt::format("{} to choose: {:.3g} candidates; {}", count_text(std::ssize(choices_.genes()), "thing"),
-                          search_.space().size(), count_text(std::ssize(search_.space().presets), "preset")));
+    log_.info(fmt::format("{} to choose: {:.3g} candidates; {}",
+                          count_text(std::ssize(choices_.genes()), "thing"), search_.space().size(),
+                          count_text(std::ssize(search_.space().presets), "preset")));
     resume();
   }
 
@@ -122,8 +123,8 @@ class TuningJob {
                             {1}));
     if (search_.fastest() < 0) return;
     const TuningTrial& best = search_.trials()[search_.fastest()];
-    fmt::print("fastest: {} ({}), predicted {}\n", step_time_text(best.measured_s, best.spread_s), best.origin,
-               seconds_text(best.known.predicted_s));
+    fmt::print("fastest: {} ({}), predicted {}\n", step_time_text(best.measured_s, best.spread_s),
+               best.origin, seconds_text(best.known.predicted_s));
     if (search_.fastest_preset() >= 0) {
       const TuningTrial& preset = search_.trials()[search_.fastest_preset()];
       fmt::print("{:.3f}x over the best preset, {}: {}\n", preset.measured_s / best.measured_s, preset.origin,
@@ -152,7 +153,8 @@ class TuningJob {
 
   EarlierTrials earlier() const {
     if (!settings_.transfer_from.empty())
-      return earlier_trials(settings_.transfer_from, read_tuning(settings_.transfer_from), plan_feature_names());
+      return earlier_trials(settings_.transfer_from, read_tuning(settings_.transfer_from),
+                            plan_feature_names());
     if (begins_anew()) return earlier_trials(settings_.out, *before_, plan_feature_names());
     return {};
   }
@@ -181,17 +183,19 @@ class TuningJob {
   }
 
   void note(TuningTrial trial) {
-    std::string line = fmt::format("trial {} of {} ({}): ", search_.trials().size() + 1, settings_.trials,
-                                   trial.origin);
-    line += trial.is_measured() ? fmt::format("{}, predicted {}", step_time_text(trial.measured_s, trial.spread_s),
-                                              seconds_text(trial.known.predicted_s))
-                                : trial.fault;
+    std::string line =
+        fmt::format("trial {} of {} ({}): ", search_.trials().size() + 1, settings_.trials, trial.origin);
+    line += trial.is_measured()
+                ? fmt::format("{}, predicted {}", step_time_text(trial.measured_s, trial.spread_s),
+                              seconds_text(trial.known.predicted_s))
+                : trial.fault;
     search_.tell(std::move(trial));
     if (search_.fastest() >= 0)
       line += fmt::format("; fastest {}", seconds_text(search_.trials()[search_.fastest()].measured_s));
     if (spent_on_ > 0 && !is_done())
-      line += fmt::format("; {} left", seconds_text(spent_s_ / spent_on_ *
-                                                    static_cast<double>(settings_.trials - std::ssize(search_.trials()))));
+      line += fmt::format("; {} left",
+                          seconds_text(spent_s_ / spent_on_ *
+                                       static_cast<double>(settings_.trials - std::ssize(search_.trials()))));
     log_.info(line);
   }
 
@@ -247,12 +251,14 @@ class TuningJob {
 }  // namespace
 
 void describe(TuneSettings& s, OptionsVisitor& visit) {
-  visit.field("trials", s.trials, "candidates to try in all, those of an earlier run of this command among them",
+  visit.field("trials", s.trials,
+              "candidates to try in all, those of an earlier run of this command among them",
               between(1, 100'000));
   describe(s.search, visit);
   describe(s.trial, visit);
-  visit.field("anew", s.anew,
-              "where --out has trials of another plan, begin anew and learn from them, as --transfer-from does");
+  visit.field(
+      "anew", s.anew,
+      "where --out has trials of another plan, begin anew and learn from them, as --transfer-from does");
   visit.field("max_hours", s.max_hours,
               "stop (exit 75) before that many hours have passed; the same command goes on. 0: no limit",
               at_least(0));
@@ -267,11 +273,13 @@ int tune_plan(TuneSettings settings, const ParallelRun& rank, const Provenance& 
   settings.trial.ranks_on_node = rank.session.ranks_on_node();
   const bool emulated = settings.device.device == DeviceKind::emulated;
   const PlanCosts costs = costs_of(planned.plan, settings.profile);
-  const RankDevice own = make_rank_device(settings.device, rank.session, rank.environment, &planned.plan.cluster);
+  const RankDevice own =
+      make_rank_device(settings.device, rank.session, rank.environment, &planned.plan.cluster);
   const std::unique_ptr<Device> host = make_cpu_device(own.threads);
   const std::unique_ptr<Communicator> control = rank.session.make_communicator(*host);
   const std::unique_ptr<Stream> stream = host->make_stream();
-  const TrainRanks ranks{*own.device, *own.world, *host, *control, *control, emulated ? &costs.costs : nullptr};
+  const TrainRanks ranks{*own.device, *own.world, *host,
+                         *control,    *control,   emulated ? &costs.costs : nullptr};
   const bool is_first = control->rank() == 0;
   const std::string warning =
       check_machines(planned.plan, gather_machines(rank.session.node(), *own.device, *host, *control));
@@ -280,12 +288,11 @@ int tune_plan(TuneSettings settings, const ParallelRun& rank, const Provenance& 
 
   const PlanChoices choices(planned.plan, planned.graph, costs.costs);
   TrialRunner trials(planned.graph, planned.model.training, settings.trial, ranks);
-  StopConditions stop(std::filesystem::absolute(settings.out).parent_path(), limits_of(settings), rank.stop, is_first,
-                      seconds_since_1970);
+  StopConditions stop(std::filesystem::absolute(settings.out).parent_path(), limits_of(settings), rank.stop,
+                      is_first, seconds_since_1970);
   std::optional<TuningJob> job;
-  on_first_rank(*control, *stream, [&] {
-    job.emplace(settings, planned, choices, costs.costs, provenance, rank.log);
-  });
+  on_first_rank(*control, *stream,
+                [&] { job.emplace(settings, planned, choices, costs.costs, provenance, rank.log); });
   double last_s = 0;
   for (;;) {
     std::int32_t reason = static_cast<std::int32_t>(stop.local_reason(last_s, 0));

@@ -14,8 +14,8 @@ class OptionsVisitor;
 
 /// How plans are timed.
 struct TrialSettings {
-  std::string data;          ///< see open_tokens()
-  int warm_up_steps = 3;     ///< that are not timed
+  std::string data;       ///< see open_tokens()
+  int warm_up_steps = 3;  ///< that are not timed
   int timed_steps = 20;
   int ranks_on_node = 1;
 };
@@ -28,8 +28,9 @@ struct TimedSteps {
   std::optional<double> loss;         ///< of the last step; emulated devices have none
 };
 
-/// Times plans of one graph on the ranks of a job, one after another, each from the initial states and on the same
-/// samples. All ranks call it alike. Each plan has its own arena, which is given back before that of the next.
+/// Times plans of one graph on the ranks of a job, one after another, each from the initial states and on the
+/// same samples. All ranks call it alike. Each plan has its own arena, which is given back before that of the
+/// next.
 class TrialRunner {
  public:
   /// Keeps references. Throws Error(input) for the data.

@@ -164,9 +164,8 @@ RankingAccuracy held_out_accuracy(std::span<const RankedTrial> trials, int job) 
   RankingAccuracy accuracy;
   double simulator = 0, residual = 0, linear = 0;
   for (int held = 0; held < kFolds; ++held) {
-    const auto known = pairs_of(trials, [&](std::size_t a, std::size_t b) {
-      return fold[a] != held && fold[b] != held;
-    });
+    const auto known =
+        pairs_of(trials, [&](std::size_t a, std::size_t b) { return fold[a] != held && fold[b] != held; });
     const auto asked = pairs_of(trials, [&](std::size_t a, std::size_t b) {
       return fold[a] >= 0 && fold[b] >= 0 && (fold[a] == held || fold[b] == held);
     });

@@ -20,9 +20,9 @@ struct RankingModel {
 };
 
 /// What is left of the ranking when the simulator has had its say (`has_simulator`), or the plain linear
-/// model of AutoSync: the weights that make the order of all pairs of a job likeliest (pairwise logistic loss,
-/// Zhang et al., NeurIPS'20) under a ridge that draws them to 0, that is to the simulator alone. Convex, and
-/// solved by Newton's method: the same trials give the same weights.
+/// model of AutoSync: the weights that make the order of all pairs of a job likeliest (pairwise logistic
+/// loss, Zhang et al., NeurIPS'20) under a ridge that draws them to 0, that is to the simulator alone.
+/// Convex, and solved by Newton's method: the same trials give the same weights.
 RankingModel fit_ranking(std::span<const RankedTrial>, bool has_simulator = true);
 
 /// Fractions of pairs that are put in the order in which they were measured.
@@ -33,8 +33,8 @@ struct RankingAccuracy {
   bool residual_is_better() const { return pairs > 0 && residual > simulator; }
 };
 
-/// Five times a fifth of the trials of `job` is held out, every fifth in their order, and models that have seen
-/// the others rank each of them beside all. Pairs within noise are left out.
+/// Five times a fifth of the trials of `job` is held out, every fifth in their order, and models that have
+/// seen the others rank each of them beside all. Pairs within noise are left out.
 RankingAccuracy held_out_accuracy(std::span<const RankedTrial>, int job);
 
 }  // namespace alpa

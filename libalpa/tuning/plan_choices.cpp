@@ -106,7 +106,8 @@ PlanChoices::PlanChoices(const Plan& plan, const Graph& graph, const CostModel& 
   add_gene("order", all_words(sum_order_words()), orders_);
   add_gene("overlap", all_words(overlap_words()), overlaps_);
   auto times = all_words(update_order_words());
-  std::erase_if(times, [&](const auto& time) { return order_in_effect(uses_, plan_, time.second) != time.second; });
+  std::erase_if(times,
+                [&](const auto& time) { return order_in_effect(uses_, plan_, time.second) != time.second; });
   add_gene("updates", std::move(times), updates_);
 
   const Program program = lower(graph_, plan_);
@@ -175,8 +176,8 @@ Assessment PlanChoices::assess(const TuningChoice& choice) const {
   return found;
 }
 
-TuningChoice PlanChoices::uniform(SyncWay way, const std::string& sizes, SumOrder in_order, Overlap overlapped,
-                                  UpdateOrder time) const {
+TuningChoice PlanChoices::uniform(SyncWay way, const std::string& sizes, SumOrder in_order,
+                                  Overlap overlapped, UpdateOrder time) const {
   TuningChoice choice(genes_.size(), 0);
   for (std::size_t v = 0; v < ways_.variables().size(); ++v) {
     const std::vector<SyncWay>& ways = ways_.variables()[v].ways;
@@ -196,7 +197,8 @@ TuningChoice PlanChoices::with_cheaper_factors(TuningChoice choice) const {
   double least_s = assess(choice).predicted_s;
   std::map<std::string, std::vector<std::size_t>> kinds;
   for (std::size_t v = 0; v < ways_.variables().size(); ++v)
-    if (std::ranges::count(ways_.variables()[v].ways, SyncWay::factors) > 0) kinds[genes_[v].kind].push_back(v);
+    if (std::ranges::count(ways_.variables()[v].ways, SyncWay::factors) > 0)
+      kinds[genes_[v].kind].push_back(v);
   for (const auto& [kind, members] : kinds) {
     TuningChoice other = choice;
     for (const std::size_t v : members) other[v] = place_in(ways_.variables()[v].ways, SyncWay::factors);

@@ -9,8 +9,8 @@
 namespace alpa {
 
 /// What there is to tune of a plan: for each parameter how its gradient is synchronised (SyncWays), then what
-/// sums share collectives, in which order they go, what overlaps, and when updates are made. All choices train
-/// the same model; stages, meshes and how the forward and the backward are split stay as they are.
+/// sums share collectives, in which order they go, what overlaps, and when updates are made. All choices
+/// train the same model; stages, meshes and how the forward and the backward are split stay as they are.
 class PlanChoices {
  public:
   /// Keeps references to the graph and the costs.

@@ -60,10 +60,10 @@ std::vector<std::string> plan_feature_names() {
   for (const ConversionKind kind : kKinds)
     for (const char* what : {"all", "greatest", "count"})
       names.push_back(fmt::format("{}, {}", conversion_name(kind), what));
-  for (const char* name : {"sent, all meshes", "sent, most of a mesh", "greatest collective",
-                           "exposed collectives", "hidden collectives", "computation", "idle", "buckets",
-                           "sums in buckets", "sums in turns", "overlap of transfers", "overlap of all",
-                           "updates before the norm", "updates in the next forward"})
+  for (const char* name :
+       {"sent, all meshes", "sent, most of a mesh", "greatest collective", "exposed collectives",
+        "hidden collectives", "computation", "idle", "buckets", "sums in buckets", "sums in turns",
+        "overlap of transfers", "overlap of all", "updates before the norm", "updates in the next forward"})
     names.emplace_back(name);
   return names;
 }
@@ -81,8 +81,8 @@ std::vector<double> plan_features(const Plan& plan, const Program& program, cons
       most.greatest_s = std::max(most.greatest_s, of.greatest_s);
       most.count = std::max(most.count, of.count);
     }
-    features.insert(features.end(), {most.sum_s / units.seconds, most.greatest_s / units.seconds,
-                                     most.count / 100});
+    features.insert(features.end(),
+                    {most.sum_s / units.seconds, most.greatest_s / units.seconds, most.count / 100});
   }
   double sent = 0, most_sent = 0, greatest = 0;
   for (const CollectiveTotals& mesh : of_meshes) {
@@ -109,8 +109,8 @@ std::vector<double> plan_features(const Plan& plan, const Program& program, cons
   features.insert(
       features.end(),
       {sent / units.bytes, most_sent / units.bytes, greatest / units.bytes, time.collective_s / units.seconds,
-       hidden_s / units.seconds, time.compute_s / units.seconds, time.idle_s / units.seconds,
-       buckets / 100.0, in_buckets / 100.0, in_turns / 100.0, flag(plan.overlap == Overlap::transfers),
+       hidden_s / units.seconds, time.compute_s / units.seconds, time.idle_s / units.seconds, buckets / 100.0,
+       in_buckets / 100.0, in_turns / 100.0, flag(plan.overlap == Overlap::transfers),
        flag(plan.overlap == Overlap::all), flag(plan.updates == UpdateOrder::before_norm),
        flag(plan.updates == UpdateOrder::next_forward)});
   return features;

@@ -7,8 +7,8 @@
 
 namespace alpa {
 
-/// What features are, and what of a candidate they are. Those of time are parts of `unit_s`, those of bytes of
-/// `unit_bytes`, so that models of different sizes have features of one size.
+/// What features are, and what of a candidate they are. Those of time are parts of `unit_s`, those of bytes
+/// of `unit_bytes`, so that models of different sizes have features of one size.
 struct FeatureUnits {
   double seconds = 1, bytes = 1;
 };

@@ -30,16 +30,16 @@ std::optional<Strategy> strategy_along(const Graph& graph, NodeIndex n, const St
   for (const Strategy& each : strategies(*node.op, call, mesh)) {
     bool is_alike = true;
     for (int axis = 0; axis < static_cast<int>(mesh.size()); ++axis)
-      is_alike = is_alike &&
-                 (std::ranges::count(axes, axis) > 0 ? each[axis] == each[axes[0]] : each[axis] == strategy[axis]);
+      is_alike = is_alike && (std::ranges::count(axes, axis) > 0 ? each[axis] == each[axes[0]]
+                                                                 : each[axis] == strategy[axis]);
     if (is_alike && is_as_asked(each, layout_of(*node.op, call, each, mesh))) return each;
   }
   return std::nullopt;
 }
 
 bool splits_dimension(const ShardingSpec& spec, int dimension, const std::vector<int>& axes) {
-  return std::ranges::all_of(
-      axes, [&](int axis) { return std::ranges::count(spec.axes[dimension], axis) > 0; });
+  return std::ranges::all_of(axes,
+                             [&](int axis) { return std::ranges::count(spec.axes[dimension], axis) > 0; });
 }
 
 Strategy with_axes(Strategy strategy, const std::vector<int>& axes, int does) {
@@ -118,7 +118,8 @@ class VariableFinder {
           }
           return splits && is_term_along(layout, axis);
         };
-        if (const auto own = strategy_along(graph_, found_.maker, found_.partial, {axis}, shape(), has_its_own)) {
+        if (const auto own =
+                strategy_along(graph_, found_.maker, found_.partial, {axis}, shape(), has_its_own)) {
           found_.partial = *own;
           found_.axes.push_back(axis);
           gathered_axes.push_back(axis);
@@ -156,7 +157,8 @@ class VariableFinder {
       };
       if (strategy_along(graph_, found_.update, strategy_of(found_.update), found_.axes, shape(),
                          splits(static_cast<std::size_t>(at))) &&
-          strategy_along(graph_, found_.summing, strategy_of(found_.summing), found_.axes, shape(), splits(0)))
+          strategy_along(graph_, found_.summing, strategy_of(found_.summing), found_.axes, shape(),
+                         splits(0)))
         found_.dimension = d;
     }
   }
@@ -220,7 +222,8 @@ void SyncWays::set(Plan& plan, const SyncVariable& variable, SyncWay way) const 
   const MeshShape& mesh = plan.meshes[variable.mesh].shape;
   const std::vector<int>& axes = variable.axes;
   const auto split_along = [&](NodeIndex n, ValueIndex operand) {
-    const auto at = std::ranges::find(node_of(graph, n).operands, operand) - node_of(graph, n).operands.begin();
+    const auto at =
+        std::ranges::find(node_of(graph, n).operands, operand) - node_of(graph, n).operands.begin();
     return *strategy_along(graph, n, plan_.node_strategy[n], axes, mesh,
                            [&](const Strategy&, const NodeLayout& layout) {
                              return splits_dimension(layout.operands[at], variable.dimension, axes);

@@ -30,9 +30,9 @@ struct SyncVariable {
   NodeIndex maker, summing, update;  ///< of the gradient, of its sum, of the parameter
   std::vector<int> axes;             ///< of the mesh, that share out the samples
   int dimension = -1;                ///< of the parameter, that the ways which shard split; -1: none can be
-  Strategy partial;       ///< of the maker, so that each device makes a term of its own samples
-  bool has_factors = false;  ///< the maker can work on gathered operands
-  std::vector<SyncWay> ways = {};  ///< it has, that of the plan first
+  Strategy partial;                  ///< of the maker, so that each device makes a term of its own samples
+  bool has_factors = false;          ///< the maker can work on gathered operands
+  std::vector<SyncWay> ways = {};    ///< it has, that of the plan first
 };
 
 /// What is open of how the gradients of a plan are synchronised. All else about its layouts stays: where

@@ -76,8 +76,8 @@ class TuningReader {
     read_trials(record);
     record.model.weights = file_.doubles("/tuning/model/weights");
     if (!record.model.weights.empty() && record.model.weights.size() != record.features.size())
-      refuse(fmt::format("/tuning/model/weights has {} rows, expected {} or none", record.model.weights.size(),
-                         record.features.size()));
+      refuse(fmt::format("/tuning/model/weights has {} rows, expected {} or none",
+                         record.model.weights.size(), record.features.size()));
     record.accuracy = {file_.double_attribute("/tuning/model", "simulator_accuracy"),
                        file_.double_attribute("/tuning/model", "residual_accuracy"),
                        file_.double_attribute("/tuning/model", "linear_accuracy"),
@@ -94,7 +94,8 @@ class TuningReader {
   void read_genes(TuningRecord& record) const {
     const auto name = file_.strings("/tuning/genes/name");
     const Shape rows{std::ssize(name)};
-    const auto kind = file_.strings("/tuning/genes/kind", rows), words = file_.strings("/tuning/genes/words", rows);
+    const auto kind = file_.strings("/tuning/genes/kind", rows),
+               words = file_.strings("/tuning/genes/words", rows);
     for (std::size_t g = 0; g < name.size(); ++g) {
       Gene gene{name[g], {}, kind[g]};
       for (std::size_t begin = 0; begin < words[g].size();) {
@@ -170,8 +171,8 @@ std::string job_of(const TuningSpace& space, const CostModel& costs) {
 }
 
 TuningRecord record_of(const TuningSearch& search, const std::string& job) {
-  return {job,           search.space().genes, search.space().features, search.trials(),
-          search.model(), search.accuracy()};
+  return {
+      job, search.space().genes, search.space().features, search.trials(), search.model(), search.accuracy()};
 }
 
 void write_tuned_plan(const std::filesystem::path& path, const Plan& plan, const Graph& graph,

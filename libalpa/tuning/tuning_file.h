@@ -9,8 +9,8 @@
 
 namespace alpa {
 
-/// The fault of a trial that is under way, also where another was before that did not end. Where a file has it,
-/// the job ended during it.
+/// The fault of a trial that is under way, also where another was before that did not end. Where a file has
+/// it, the job ended during it.
 inline constexpr const char *kTrialBegun = "begun", *kTrialBegunAgain = "begun again";
 
 /// What is kept of a search in the file of the plan that it comes to.
@@ -34,8 +34,8 @@ TuningRecord record_of(const TuningSearch&, const std::string& job);
 void write_tuned_plan(const std::filesystem::path&, const Plan&, const Graph&, const TuningRecord&,
                       const Provenance&);
 
-/// Of a file that anybody may have made. Throws Error(input), also where it is the file of a plan that was not
-/// tuned.
+/// Of a file that anybody may have made. Throws Error(input), also where it is the file of a plan that was
+/// not tuned.
 TuningRecord read_tuning(const std::filesystem::path&);
 
 /// What a search of features with these names learns of an earlier one; throws Error(input) that names `file`

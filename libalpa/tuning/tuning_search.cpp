@@ -291,8 +291,8 @@ RankingModel TuningSearch::model() const {
   return fit_ranking(ranked);
 }
 
-/// In generations: a third whatever comes, the others near the fastest trials and near those of the generations
-/// before that score best.
+/// In generations: a third whatever comes, the others near the fastest trials and near those of the
+/// generations before that score best.
 std::vector<TuningChoice> TuningSearch::proposals(const RankingModel& ranking) {
   struct Scored {
     double score;

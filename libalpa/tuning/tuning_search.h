@@ -38,8 +38,8 @@ struct EarlierTrials {
   std::vector<TuningChoice> fastest;  ///< some of them, the best first
 };
 
-/// Which candidate to try next, by what came of those before. Asked and told in turns; it runs nothing itself.
-/// The same answers in the same order give the same questions.
+/// Which candidate to try next, by what came of those before. Asked and told in turns; it runs nothing
+/// itself. The same answers in the same order give the same questions.
 ///
 /// AutoSync (Zhang et al., NeurIPS'20): a round scores candidates, takes some greedily by
 /// -beta x score - alpha x mean cosine of its features with those of the picked, has them run, and fits its
@@ -51,16 +51,16 @@ class TuningSearch {
   /// presets the first and the one of the best score.
   TuningSearch(TuningSpace, const TuningSettings&, EarlierTrials earlier = {});
 
-  /// A choice that was not tried, and comes to something else than all that were; nullopt: there is none left,
-  /// or none was found. `origin` as of TuningTrial; `fault` of one that need not be run.
+  /// A choice that was not tried, and comes to something else than all that were; nullopt: there is none
+  /// left, or none was found. `origin` as of TuningTrial; `fault` of one that need not be run.
   std::optional<TuningTrial> next();
 
   /// What came of it. Those of an earlier run of the same search are told first, in their order.
   void tell(TuningTrial);
 
-  /// The trials that should run once more before the fastest is believed, those among the first that ran once:
-  /// of many that take about as long the one that is measured fastest was lucky, too. The fastest three, and
-  /// the fastest preset.
+  /// The trials that should run once more before the fastest is believed, those among the first that ran
+  /// once: of many that take about as long the one that is measured fastest was lucky, too. The fastest
+  /// three, and the fastest preset.
   std::vector<int> to_confirm() const;
   /// What came of one that was run once more.
   void tell_again(int trial, double measured_s, double spread_s);
@@ -70,7 +70,7 @@ class TuningSearch {
 
   /// By the trials so far.
   RankingAccuracy accuracy() const;
-  RankingModel model() const;  ///< of the score
+  RankingModel model() const;                                 ///< of the score
   int fastest_preset() const { return fastest_of_presets_; }  ///< a trial; -1: none
   int fastest() const { return fastest_; }
 

@@ -22,8 +22,8 @@ struct Gene {
 
 /// What is known of a choice before it is tried.
 struct Assessment {
-  std::string fault;           ///< why it cannot be tried; "": it can, and the others are known
-  double predicted_s = 0;      ///< a step, by the simulator
+  std::string fault;              ///< why it cannot be tried; "": it can, and the others are known
+  double predicted_s = 0;         ///< a step, by the simulator
   std::int64_t memory_bytes = 0;  ///< of the largest arena
   std::vector<double> features;
   Fingerprint identity;  ///< choices that come to the same have the same
@@ -62,9 +62,8 @@ struct TuningTrial {
 };
 
 /// The one that took the least, of those that `counts` takes; -1: none.
-int fastest_trial(const std::vector<TuningTrial>&,
-                  const std::function<bool(const TuningTrial&)>& counts = [](const TuningTrial&) {
-                    return true;
-                  });
+int fastest_trial(
+    const std::vector<TuningTrial>&,
+    const std::function<bool(const TuningTrial&)>& counts = [](const TuningTrial&) { return true; });
 
 }  // namespace alpa

@@ -20,8 +20,8 @@ class Tune : public Workplace {
   void SetUp() override { make_plan("plan", "--method data-parallel --micro-batches 2"); }
 
   std::string tuning(const std::string& options, const std::string& plan = "plan") const {
-    return "alpa-train tune " + plan + ".h5 --data synthetic:61 --out tuned.h5 --warm-up-steps 1 --timed-steps 2 " +
-           options;
+    return "alpa-train tune " + plan +
+           ".h5 --data synthetic:61 --out tuned.h5 --warm-up-steps 1 --timed-steps 2 " + options;
   }
   std::vector<TuningTrial> trials() const { return read_tuning(path("tuned.h5")).trials; }
   std::vector<std::string> faults() const {
@@ -30,9 +30,8 @@ class Tune : public Workplace {
     return faults;
   }
   void wait_for_trials(std::size_t count) const {
-    wait_until("some trials are made", [&] {
-      return std::filesystem::exists(path("tuned.h5")) && trials().size() >= count;
-    });
+    wait_until("some trials are made",
+               [&] { return std::filesystem::exists(path("tuned.h5")) && trials().size() >= count; });
   }
 };
 
@@ -123,7 +122,8 @@ TEST_F(Tune, PassesOverWhatDoesNotFit) {
 TEST_F(Tune, WarmsUpAndRunsOnEmulatedDevices) {
   ASSERT_EQ(run(tuning("--trials 10 --explored 20 --device emulated"), 4).status, 0);
   std::filesystem::rename(path("tuned.h5"), path("old.h5"));
-  const CommandResult result = run(tuning("--trials 4 --explored 20 --device emulated --transfer-from old.h5"), 4);
+  const CommandResult result =
+      run(tuning("--trials 4 --explored 20 --device emulated --transfer-from old.h5"), 4);
   ASSERT_EQ(result.status, 0) << result.output;
   EXPECT_EQ(trials().front().origin, "transferred");
 }

@@ -32,10 +32,9 @@ class HiddenCosts {
   static Cluster perturbed(Cluster cluster, std::uint64_t seed, double spread) {
     std::uint64_t drawn = 0;
     const auto factor = [&] { return std::exp(spread * philox_normal_at(seed, 0, drawn++)); };
-    for (double* figure :
-         {&cluster.f32_flops_per_s, &cluster.memory_bytes_per_s, &cluster.launch_s,
-          &cluster.within_node.latency_s, &cluster.within_node.bytes_per_s, &cluster.between_nodes.latency_s,
-          &cluster.between_nodes.bytes_per_s})
+    for (double* figure : {&cluster.f32_flops_per_s, &cluster.memory_bytes_per_s, &cluster.launch_s,
+                           &cluster.within_node.latency_s, &cluster.within_node.bytes_per_s,
+                           &cluster.between_nodes.latency_s, &cluster.between_nodes.bytes_per_s})
       *figure *= factor();
     if (cluster.overlap_slowdown == 1) cluster.overlap_slowdown += 0.5 * philox_uniform_at(seed, 1, 0);
     return cluster;
@@ -56,7 +55,9 @@ struct Tunable {
 
   Tunable(const std::function<Graph(std::int64_t)>& graph_of, std::int64_t batch, const Cluster& on,
           int micro_batches = 1)
-      : cluster(on), graph(graph_of(batch / micro_batches)), plan(planned(graph_of, batch, on, micro_batches)) {}
+      : cluster(on),
+        graph(graph_of(batch / micro_batches)),
+        plan(planned(graph_of, batch, on, micro_batches)) {}
 
  private:
   static Plan planned(const std::function<Graph(std::int64_t)>& graph_of, std::int64_t batch,

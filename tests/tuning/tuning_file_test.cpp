@@ -59,8 +59,7 @@ TEST_F(TuningFile, NamesItsJobByPlanChoicesAndCosts) {
 
 TEST_F(TuningFile, WarmsUpAnotherSearch) {
   write_tuned_plan(file("old.h5"), of_.plan, of_.graph, record_of(search_, "job"), {});
-  const EarlierTrials earlier =
-      earlier_trials(file("old.h5"), read_tuning(file("old.h5")), space_.features);
+  const EarlierTrials earlier = earlier_trials(file("old.h5"), read_tuning(file("old.h5")), space_.features);
   EXPECT_EQ(earlier.trials.size(), 12u);
   ASSERT_EQ(earlier.fastest.size(), 3u);
   EXPECT_EQ(earlier.fastest[0], search_.trials()[search_.fastest()].choice);

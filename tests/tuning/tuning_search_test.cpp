@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 
 #include "libalpa/base/infinity.h"
@@ -46,10 +47,11 @@ std::function<Graph(std::int64_t)> products_of(int layers) {
   return [layers](std::int64_t samples) { return products(samples, layers); };
 }
 
-/// So few choices that all of them can be tried: four parameters that are added up, sharded or made of factors, in
-/// buckets or not, overlapped or not. The presets are those that are among them.
+/// So few choices that all of them can be tried: four parameters that are added up, sharded or made of
+/// factors, in buckets or not, overlapped or not. The presets are those that are among them.
 class TinySpace {
   std::vector<std::vector<int>> words_;  ///< [gene of this][word] its place among those of the plan's choices
+  std::map<TuningChoice, Assessment> known_;
 
  public:
   Tunable tunable{products_of(4), 16, two_nodes()};
@@ -77,15 +79,25 @@ class TinySpace {
         words_[g].push_back(
             static_cast<int>(std::ranges::find(whole.genes[g].words, word) - whole.genes[g].words.begin()));
     }
-    TuningSpace tiny{{}, {}, whole.features, [this](const TuningChoice& choice) {
-                       return tunable.choices.assess(widened(choice));
-                     }};
+    TuningSpace tiny{
+        {}, {}, whole.features, [this](const TuningChoice& choice) { return known_.at(choice); }};
     for (std::size_t g = 0; g < kept.size(); ++g)
       tiny.genes.push_back({whole.genes[g].name, kept[g], whole.genes[g].kind});
+    assess_all(tiny.genes, {});
     for (const NamedChoice& preset : whole.presets)
       if (TuningChoice narrow = narrowed(preset.choice); !narrow.empty())
         tiny.presets.push_back({preset.name, narrow});
     return tiny;
+  }
+
+  void assess_all(const std::vector<Gene>& genes, TuningChoice begun) {
+    if (begun.size() == genes.size()) {
+      known_[begun] = tunable.choices.assess(widened(begun));
+      return;
+    }
+    begun.push_back(0);
+    for (std::size_t word = 0; word < genes[begun.size() - 1].words.size(); ++word, ++begun.back())
+      assess_all(genes, begun);
   }
 
   TuningChoice narrowed(const TuningChoice& choice) const {
@@ -97,7 +109,6 @@ class TinySpace {
     }
     return narrow;
   }
-
 };
 
 double least_s(const TuningSearch& search) { return search.trials()[search.fastest()].measured_s; }
@@ -119,9 +130,7 @@ TEST(TuningSearch, FindsTheOptimumOfATinyModel) {
   ASSERT_GE(tiny.space.presets.size(), 3u);
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
     const HiddenCosts hidden(tiny.tunable.choices, tiny.tunable.graph, tiny.tunable.cluster, seed);
-    const auto measured = [&](const TuningChoice& choice) {
-      return hidden.measured_s(tiny.widened(choice));
-    };
+    const auto measured = [&](const TuningChoice& choice) { return hidden.measured_s(tiny.widened(choice)); };
     TuningSearch all(tiny.space, method(TuningMethod::exhaustive)),
         search(tiny.space, method(TuningMethod::autosync, seed));
     run_trials(all, 1000, measured);
@@ -192,14 +201,15 @@ TEST(TuningSearch, WarmReachesInAQuarterOfTheTrialsWhatTookAllOfThemCold) {
     double few_s = infinity;
     for (int t = 0; t < kTrials / 4; ++t) few_s = std::min(few_s, cold.trials()[t].measured_s);
     EXPECT_LE(warm_s(cold), least_s(cold)) << seed;
-    fmt::print("seed {}: like {:.4f} small {:.4f} few {:.4f}\n", seed, more(warm_s(elsewhere)), more(warm_s(smaller)), more(few_s));
+    fmt::print("seed {}: like {:.4f} small {:.4f} few {:.4f}\n", seed, more(warm_s(elsewhere)),
+               more(warm_s(smaller)), more(few_s));
     of_like += more(warm_s(elsewhere)) / kSeeds;
     of_small += more(warm_s(smaller)) / kSeeds;
     of_few += more(few_s) / kSeeds;
   }
   fmt::print("{} {} {}\n", of_like, of_small, of_few);
-  EXPECT_LT(of_like, 0.003);   // of the same model on machines much like these
-  EXPECT_LT(of_small, 0.02);   // of half the model
+  EXPECT_LT(of_like, 0.003);  // of the same model on machines much like these
+  EXPECT_LT(of_small, 0.02);  // of half the model
   EXPECT_GT(of_few, of_small);
 }
 
@@ -212,8 +222,8 @@ TEST(TuningSearch, GoesOnAsItWouldHave) {
     for (const TuningTrial& trial : search.trials()) choices.push_back(trial.choice);
     return choices;
   };
-  for (const TuningMethod each : {TuningMethod::autosync, TuningMethod::descent, TuningMethod::random,
-                                  TuningMethod::exhaustive}) {
+  for (const TuningMethod each :
+       {TuningMethod::autosync, TuningMethod::descent, TuningMethod::random, TuningMethod::exhaustive}) {
     TuningSettings settings = method(each);
     settings.per_round = 4;
     TuningSearch at_once(tiny.space, settings), resumed(tiny.space, settings);
@@ -245,16 +255,14 @@ TEST(TuningSearch, HasWhatDecidesRunOnceMore) {
 }
 
 TEST(TuningSearch, LeavesOutWhatCannotBeTried) {
-  TuningSpace space{{{"a", {"x", "y"}}, {"b", {"x", "y"}}},
-                    {{"first", {0, 0}}},
-                    {},
-                    [](const TuningChoice& choice) {
-                      Assessment of;
-                      of.predicted_s = 1 + choice[0];
-                      of.fault = choice[1] == 1 ? "too large" : "";
-                      of.identity = {0, static_cast<std::uint64_t>(choice[0] * 2 + choice[1])};
-                      return of;
-                    }};
+  TuningSpace space{
+      {{"a", {"x", "y"}}, {"b", {"x", "y"}}}, {{"first", {0, 0}}}, {}, [](const TuningChoice& choice) {
+        Assessment of;
+        of.predicted_s = 1 + choice[0];
+        of.fault = choice[1] == 1 ? "too large" : "";
+        of.identity = {0, static_cast<std::uint64_t>(choice[0] * 2 + choice[1])};
+        return of;
+      }};
   TuningSearch search(space, method(TuningMethod::autosync)), all(space, method(TuningMethod::exhaustive));
   const auto measured = [](const TuningChoice& choice) { return 2.0 - choice[0]; };
   run_trials(search, 10, measured);
