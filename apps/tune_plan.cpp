@@ -21,8 +21,8 @@
 #include "libalpa/runtime/job_machines.h"
 #include "libalpa/trainer/first_rank.h"
 #include "libalpa/trainer/stop.h"
-#include "libalpa/tuning/plan_choices.h"
-#include "libalpa/tuning/tuning_file.h"
+#include "libalpa/planner/tuning/plan_choices.h"
+#include "libalpa/planner/tuning/tuning_file.h"
 
 namespace alpa {
 namespace {

@@ -5,7 +5,7 @@
 #include "apps/rank_device.h"
 #include "libalpa/h5/provenance.h"
 #include "libalpa/trainer/trial_runner.h"
-#include "libalpa/tuning/tuning_search.h"
+#include "libalpa/planner/tuning/tuning_search.h"
 
 namespace alpa {
 

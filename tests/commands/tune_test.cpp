@@ -4,7 +4,7 @@
 #include <csignal>
 #include <fstream>
 
-#include "libalpa/tuning/tuning_file.h"
+#include "libalpa/planner/tuning/tuning_file.h"
 #include "tests/commands/workplace.h"
 
 namespace alpa {

@@ -19,8 +19,8 @@
 #include "libalpa/planner/predict.h"
 #include "libalpa/program/lower/lower.h"
 #include "libalpa/program/text.h"
-#include "libalpa/tuning/plan_choices.h"
-#include "libalpa/tuning/tuning_file.h"
+#include "libalpa/planner/tuning/plan_choices.h"
+#include "libalpa/planner/tuning/tuning_file.h"
 #include "tests/commands/timed_runs.h"
 
 namespace alpa {

@@ -1,5 +1,5 @@
 // The search on a deterministic black box: the simulator with costs that it does not know, of which 20 seeds.
-#include "libalpa/tuning/tuning_search.h"
+#include "libalpa/planner/tuning/tuning_search.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <set>
 
 #include "libalpa/base/infinity.h"
-#include "tests/tuning/hidden_costs.h"
+#include "tests/planner/tuning/hidden_costs.h"
 
 namespace alpa {
 namespace {

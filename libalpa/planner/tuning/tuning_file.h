@@ -5,7 +5,7 @@
 #include "libalpa/cluster/cost_model.h"
 #include "libalpa/h5/provenance.h"
 #include "libalpa/plan/plan.h"
-#include "libalpa/tuning/tuning_search.h"
+#include "libalpa/planner/tuning/tuning_search.h"
 
 namespace alpa {
 

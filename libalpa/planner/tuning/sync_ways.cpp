@@ -1,4 +1,4 @@
-#include "libalpa/tuning/sync_ways.h"
+#include "libalpa/planner/tuning/sync_ways.h"
 
 #include <algorithm>
 #include <optional>

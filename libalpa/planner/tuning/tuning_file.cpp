@@ -1,4 +1,4 @@
-#include "libalpa/tuning/tuning_file.h"
+#include "libalpa/planner/tuning/tuning_file.h"
 
 #include <fmt/core.h>
 #include <fmt/ranges.h>

@@ -1,4 +1,4 @@
-#include "libalpa/tuning/tuning_file.h"
+#include "libalpa/planner/tuning/tuning_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include "libalpa/base/error.h"
 #include "libalpa/plan/plan_file.h"
 #include "tests/h5/temporary_folder.h"
-#include "tests/tuning/hidden_costs.h"
+#include "tests/planner/tuning/hidden_costs.h"
 
 namespace alpa {
 namespace {

@@ -1,4 +1,4 @@
-#include "libalpa/tuning/plan_choices.h"
+#include "libalpa/planner/tuning/plan_choices.h"
 
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 
 #include "libalpa/plan/facts/synchronisation.h"
 #include "libalpa/program/order/verify.h"
-#include "tests/tuning/hidden_costs.h"
+#include "tests/planner/tuning/hidden_costs.h"
 
 namespace alpa {
 namespace {

@@ -2,9 +2,9 @@
 #include "libalpa/cluster/cost_model.h"
 #include "libalpa/planner/gradient_buckets.h"
 #include "libalpa/planner/sum_turns.h"
-#include "libalpa/tuning/plan_features.h"
-#include "libalpa/tuning/sync_ways.h"
-#include "libalpa/tuning/tuning_space.h"
+#include "libalpa/planner/tuning/plan_features.h"
+#include "libalpa/planner/tuning/sync_ways.h"
+#include "libalpa/planner/tuning/tuning_space.h"
 
 namespace alpa {
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "libalpa/tuning/pairwise_ranking.h"
-#include "libalpa/tuning/tuning_space.h"
+#include "libalpa/planner/tuning/pairwise_ranking.h"
+#include "libalpa/planner/tuning/tuning_space.h"
 
 namespace alpa {
 

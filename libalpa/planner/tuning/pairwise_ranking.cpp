@@ -1,4 +1,4 @@
-#include "libalpa/tuning/pairwise_ranking.h"
+#include "libalpa/planner/tuning/pairwise_ranking.h"
 
 #include <algorithm>
 #include <cmath>

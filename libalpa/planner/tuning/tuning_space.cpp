@@ -1,4 +1,4 @@
-#include "libalpa/tuning/tuning_space.h"
+#include "libalpa/planner/tuning/tuning_space.h"
 
 namespace alpa {
 

@@ -1,4 +1,4 @@
-#include "libalpa/tuning/plan_choices.h"
+#include "libalpa/planner/tuning/plan_choices.h"
 
 #include <fmt/core.h>
 

@@ -1,4 +1,4 @@
-#include "libalpa/tuning/plan_features.h"
+#include "libalpa/planner/tuning/plan_features.h"
 
 #include <fmt/core.h>
 
