@@ -153,6 +153,41 @@ axes = ["data", "data"]
   }
 }
 
+/// Two products under that optimizer.
+Graph updated_by(OptimizerKind optimizer, std::int64_t samples) {
+  GraphBuilder g(op_catalog());
+  g.graph().samples = samples;
+  g.begin_layer("layer");
+  ValueIndex x = g.add("gelu", {g.input(InputKind::data, {DType::f32, {samples, 8}}, "x")});
+  for (const char* name : {"a", "b"}) x = g.add("gelu", {linear(g, x, name)});
+  g.graph().loss = g.add("reduce_sum", {g.add("mul", {x, x})});
+  TrainingOptions options;
+  options.optimizer = optimizer;
+  return training_graph(g.finish(), op_catalog(), options);
+}
+
+TEST(PlanChoices, ShardNothingOfAnOptimizerOfSeveralSteps) {
+  for (const OptimizerKind optimizer : {OptimizerKind::sgd, OptimizerKind::adafactor}) {
+    const Tunable of([optimizer](std::int64_t samples) { return updated_by(optimizer, samples); }, 8,
+                     small_cluster(4));
+    const std::vector<std::string> words = of.choices.genes()[0].words;
+    EXPECT_EQ(std::ranges::count(words, "zero-1"), optimizer == OptimizerKind::sgd ? 1 : 0);
+    for (const char* way : {"all-reduce", "zero-1", "factors"}) {
+      const Plan plan = of.choices.plan_of(all_in(of.choices, way));
+      EXPECT_NO_THROW(check_plan(plan, of.graph)) << way;
+      EXPECT_NO_THROW(verify(lower(of.graph, plan))) << way;
+    }
+  }
+}
+
+TEST(PlanChoices, AreNoneOfAPlanForOneDevice) {
+  const Tunable of(two_blocks, 8, small_cluster(1));
+  std::vector<std::string> names;
+  for (const Gene& gene : of.choices.genes()) names.push_back(gene.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"buckets", "order", "overlap", "updates"}));
+  EXPECT_GT(of.choices.assess(of.choices.presets().front().choice).predicted_s, 0);
+}
+
 TEST(PlanChoices, SayWhatDoesNotFit) {
   Plan plan = planned_by("zero-3", 2);
   const Graph graph = two_blocks(4);
