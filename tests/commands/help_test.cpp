@@ -14,9 +14,10 @@ using testing::ElementsAre;
 using testing::SizeIs;
 
 const std::vector<std::string> kCommands{
-    "alpa-profile",      "alpa-plan",        "alpa-plan explain",   "alpa-plan compare", "alpa-plan simulate",
-    "alpa-plan check",   "alpa-plan solve",  "alpa-plan report",    "alpa-plan what-if", "alpa-plan sweep",
-    "alpa-plan calibrate", "alpa-train",     "alpa-train import",   "alpa-train export", "alpa-train convert"};
+    "alpa-profile",       "alpa-plan",         "alpa-plan explain",   "alpa-plan compare",
+    "alpa-plan simulate", "alpa-plan check",   "alpa-plan solve",     "alpa-plan report",
+    "alpa-plan what-if",  "alpa-plan sweep",   "alpa-plan calibrate", "alpa-train",
+    "alpa-train import",  "alpa-train export", "alpa-train convert",  "alpa-train tune"};
 
 std::string content(const std::filesystem::path& file) {
   std::ifstream in(file);
