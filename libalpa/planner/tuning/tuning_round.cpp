@@ -97,6 +97,11 @@ std::vector<TuningChoice> TuningSearch::picked() {
   draws_ = 0;
   const RankingModel ranking = model();
   std::vector<TuningChoice> candidates = proposals(ranking);
+  if (fastest_ >= 0) {
+    TuningChoice lowest = descent_from(trials_[fastest_].choice, ranking, false);
+    if (known(lowest).fault.empty() && !tried_identities_.contains(known(lowest).identity))
+      candidates.push_back(std::move(lowest));
+  }
   std::vector<double> scores;
   std::vector<std::vector<double>> features;
   for (const TuningChoice& candidate : candidates) {

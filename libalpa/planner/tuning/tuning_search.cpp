@@ -197,26 +197,30 @@ std::optional<TuningTrial> TuningSearch::counted() {
   }
 }
 
-/// Takes whatever lowers the simulated step: for all of a kind first, then gene by gene, until nothing does.
-TuningChoice TuningSearch::descent_from(TuningChoice choice) {
-  const auto seconds = [&](const TuningChoice& of) {
+/// Takes whatever lowers the score: for all of a kind at once, and `by_gene` then for each by itself, until
+/// nothing does.
+TuningChoice TuningSearch::descent_from(TuningChoice choice, const RankingModel& ranking, bool by_gene) {
+  const auto score = [&](const TuningChoice& of) {
     const Assessment& assessed = known(of);
-    return assessed.fault.empty() ? assessed.predicted_s : infinity;
+    return assessed.fault.empty() ? ranking.score(assessed.predicted_s, assessed.features) : infinity;
   };
-  double least_s = seconds(choice);
+  double least = score(choice);
   const auto lowers = [&](const std::vector<std::size_t>& members) {
-    bool any = false;
+    std::vector<TuningChoice> others;
     for (int word = 0; word < static_cast<int>(space_.genes[members.front()].words.size()); ++word) {
-      TuningChoice other = choice;
-      for (const std::size_t g : members) other[g] = word;
-      if (const double s = seconds(other); s < least_s) least_s = s, choice = std::move(other), any = true;
+      others.push_back(choice);
+      for (const std::size_t g : members) others.back()[g] = word;
     }
+    assess_all(others);
+    bool any = false;
+    for (TuningChoice& other : others)
+      if (const double s = score(other); s < least) least = s, choice = std::move(other), any = true;
     return any;
   };
   for (bool any = true; any;) {
     any = false;
     for (const std::vector<std::size_t>& members : kinds_) any = lowers(members) || any;
-    for (std::size_t g = 0; g < choice.size(); ++g) any = lowers({g}) || any;
+    for (std::size_t g = 0; by_gene && g < choice.size(); ++g) any = lowers({g}) || any;
   }
   return choice;
 }
@@ -224,7 +228,8 @@ TuningChoice TuningSearch::descent_from(TuningChoice choice) {
 /// Descents, then what lies around the fastest trial, by the simulator.
 std::optional<TuningTrial> TuningSearch::descended() {
   while (begun_ < space_.presets.size())
-    if (auto trial = taken(descent_from(space_.presets[begun_++].choice), kFoundBySearch)) return trial;
+    if (auto trial = taken(descent_from(space_.presets[begun_++].choice, {}, true), kFoundBySearch))
+      return trial;
   if (fastest_ < 0) return std::nullopt;
   std::optional<TuningTrial> best;
   const auto look_at = [&](const TuningChoice& choice) {

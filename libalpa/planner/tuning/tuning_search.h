@@ -41,7 +41,8 @@ struct EarlierTrials {
 /// Which candidate to try next, by what came of those before. Asked and told in turns; it runs nothing
 /// itself. The same answers in the same order give the same questions.
 ///
-/// AutoSync (Zhang et al., NeurIPS'20): a round scores candidates, takes some greedily by
+/// AutoSync (Zhang et al., NeurIPS'20): a round scores candidates (drawn ones, changed fast ones, and where a
+/// descent from the fastest comes to), takes some greedily by
 /// -beta x score - alpha x mean cosine of its features with those of the picked, has them run, and fits its
 /// model to all that have run. The score is the simulator's time, corrected by what a model of the trials has
 /// learned (RankingModel), as long as that ranks held-out trials better than the simulator alone.
@@ -88,7 +89,7 @@ class TuningSearch {
   std::vector<TuningChoice> picked();
   std::vector<TuningChoice> proposals(const RankingModel&);
   void assess_all(const std::vector<TuningChoice>&);
-  TuningChoice descent_from(TuningChoice);
+  TuningChoice descent_from(TuningChoice, const RankingModel&, bool by_gene);
 
   double draw();
   int draw_below(std::size_t count);
