@@ -3,10 +3,10 @@
 #include <memory>
 
 #include "libalpa/base/philox.h"
-#include "libalpa/program/lower/lower.h"
-#include "libalpa/program/order/simulate.h"
 #include "libalpa/planner/tuning/plan_choices.h"
 #include "libalpa/planner/tuning/tuning_search.h"
+#include "libalpa/program/lower/lower.h"
+#include "libalpa/program/order/simulate.h"
 #include "tests/support/small_plans.h"
 
 namespace alpa {
