@@ -145,7 +145,7 @@ void add_tune(App& app, TuneSettings& settings) {
       .continues()
       .required()
       .options(settings)
-      .may_end_with({ErrorKind::non_finite, ErrorKind::stopped_early})
+      .may_end_with({ErrorKind::infeasible, ErrorKind::non_finite, ErrorKind::stopped_early})
       .example("mpiexec -n 4 alpa-train tune plan.h5 --data text.txt --profile profile.h5 --out tuned.h5",
                "60 trials on 4 CPU ranks; tuned.h5 is a plan to train by")
       .example(

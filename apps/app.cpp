@@ -222,8 +222,7 @@ int App::run_parallel(int argc, const char* const* argv, const std::function<int
     command->option(
         "--hang-timeout", hang_timeout_s_,
         "end with status 7 when another rank has kept this one waiting for that many seconds; after a tenth "
-        "of "
-        "them a message says which rank (MPI) or in which call (GPUs); 0: wait for ever",
+        "of them a message says which rank (MPI) or in which call (GPUs); 0: wait for ever",
         at_least(0));
     command->may_end_with({ErrorKind::allocation, ErrorKind::peer});
   }

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <set>
+#include <map>
 
 #include "apps/models.h"
 #include "apps/plan_costs.h"
@@ -16,13 +16,13 @@
 #include "libalpa/base/text_table.h"
 #include "libalpa/base/units.h"
 #include "libalpa/planner/predict.h"
+#include "libalpa/planner/tuning/plan_choices.h"
+#include "libalpa/planner/tuning/tuning_file.h"
 #include "libalpa/program/lower/lower.h"
 #include "libalpa/program/text.h"
 #include "libalpa/runtime/job_machines.h"
 #include "libalpa/trainer/first_rank.h"
 #include "libalpa/trainer/stop.h"
-#include "libalpa/planner/tuning/plan_choices.h"
-#include "libalpa/planner/tuning/tuning_file.h"
 
 namespace alpa {
 namespace {
@@ -30,6 +30,9 @@ namespace {
 /// Losses after the same steps differ by rounding alone; what differs by more than this part is no plan of
 /// the model.
 constexpr double kSameLoss = 0.02;
+
+/// How the method of a tuned plan begins.
+const std::string kTuned = "tuned ";
 
 std::string text_of(const TuningChoice& choice) { return fmt::format("{}", fmt::join(choice, " ")); }
 
@@ -70,7 +73,7 @@ class TuningJob {
     resume();
   }
 
-  bool has_more() const { return !is_done() || !search_.to_confirm().empty(); }
+  bool has_more() const { return (!is_done() && !is_exhausted_) || !search_.to_confirm().empty(); }
   bool is_done() const { return std::ssize(search_.trials()) >= settings_.trials; }
 
   /// The next to be run; "": there is none. What the simulator says cannot run is noted and passed over. Last
@@ -78,7 +81,10 @@ class TuningJob {
   std::string next() {
     while (!is_done()) {
       std::optional<TuningTrial> trial = search_.next();
-      if (!trial) break;
+      if (!trial) {
+        is_exhausted_ = true;
+        break;
+      }
       if (trial->fault.empty()) {
         running_ = std::move(*trial);
         running_->fault = begun_before_.contains(running_->choice) ? kTrialBegunAgain : kTrialBegun;
@@ -89,7 +95,10 @@ class TuningJob {
       note(std::move(*trial));
     }
     const std::vector<int> again = search_.to_confirm();
-    if (again.empty()) return "";
+    if (again.empty()) {
+      write();  // what could not be run may have come last
+      return "";
+    }
     confirmed_ = again.front();
     return text_of(search_.trials()[confirmed_].choice);
   }
@@ -100,18 +109,24 @@ class TuningJob {
     trial.fault = timed.fault;
     trial.measured_s = timed.median_s;
     trial.spread_s = timed.spread_s;
-    if (timed.loss) {
-      if (!loss_) loss_ = timed.loss;
-      if (std::abs(*timed.loss - *loss_) > kSameLoss * std::abs(*loss_))
-        trial.fault = fmt::format("ends with loss {:.4f}, the first trial with {:.4f}", *timed.loss, *loss_);
-    }
+    if (trial.fault.empty()) trial.fault = loss_fault(timed);
+    begun_before_.erase(trial.choice);
     spent_s_ += monotonic_s() - begun_s_;
     ++spent_on_;
     note(std::move(trial));
     write();
   }
 
+  /// Throws where no candidate could be run.
   void report() const {
+    if (search_.fastest() < 0 && !has_more())
+      throw Error(ErrorKind::infeasible,
+                  search_.trials().empty()
+                      ? std::string("there is no candidate to run")
+                      : fmt::format("none of {} could be run; the last one {}",
+                                    count_text(std::ssize(search_.trials()), "candidate"),
+                                    search_.trials().back().fault),
+                  "a plan that fits the machines, or more --trials");
     const RankingAccuracy accuracy = search_.accuracy();
     const auto percent = [](double part) { return fmt::format("{:.1f} %", 100 * part); };
     if (accuracy.pairs > 0)
@@ -136,11 +151,26 @@ class TuningJob {
 
  private:
   void confirmed(const TimedSteps& timed) {
-    search_.tell_again(confirmed_, timed.median_s, timed.spread_s);
     const TuningTrial& trial = search_.trials()[confirmed_];
-    log_.info(fmt::format("trial {} ({}) once more: {}; on average {}", confirmed_ + 1, trial.origin,
-                          step_time_text(timed.median_s, timed.spread_s), seconds_text(trial.measured_s)));
+    const std::string fault = timed.fault.empty() ? loss_fault(timed) : timed.fault;
+    const std::string which = fmt::format("trial {} ({}) once more", confirmed_ + 1, trial.origin);
+    if (fault.empty()) {
+      search_.tell_again(confirmed_, timed.median_s, timed.spread_s);
+      log_.info(fmt::format("{}: {}; on average {}", which, step_time_text(timed.median_s, timed.spread_s),
+                            seconds_text(trial.measured_s)));
+    } else {
+      search_.tell_failed(confirmed_, fault);
+      log_.info(fmt::format("{}: {}", which, fault));
+    }
     write();
+  }
+
+  /// What is wrong with the loss after the steps of a trial; "": nothing.
+  std::string loss_fault(const TimedSteps& timed) {
+    if (!timed.loss) return "";
+    if (!loss_) loss_ = timed.loss;
+    if (std::abs(*timed.loss - *loss_) <= kSameLoss * std::abs(*loss_)) return "";
+    return fmt::format("ends with loss {:.4f}, the first trial with {:.4f}", *timed.loss, *loss_);
   }
 
   std::optional<TuningRecord> existing() const {
@@ -166,13 +196,10 @@ class TuningJob {
                             settings_.out.string(), count_text(std::ssize(before_->trials), "trial")));
       return;
     }
-    if (before_->job != job_)
-      throw Error(ErrorKind::input,
-                  fmt::format("'{}' has trials of another plan, or with other costs", settings_.out.string()),
-                  "--anew to replace them and learn from them, or another --out");
+    check_continues(settings_.out, *before_, search_.space(), job_);
     for (TuningTrial trial : before_->trials) {
       if (trial.fault == kTrialBegun) {  // the job ended during it, perhaps because of it
-        begun_before_.insert(trial.choice);
+        begun_before_.emplace(trial.choice, trial);
         continue;
       }
       if (trial.fault == kTrialBegunAgain) trial.fault = "the job ended during it, twice";
@@ -204,7 +231,8 @@ class TuningJob {
     if (search_.fastest() < 0) return planned_.plan;
     const TuningTrial& best = search_.trials()[search_.fastest()];
     Plan plan = choices_.plan_of(best.choice);
-    plan.method = "tuned " + planned_.plan.method;
+    plan.method =
+        planned_.plan.method.starts_with(kTuned) ? planned_.plan.method : kTuned + planned_.plan.method;
     predict(plan, planned_.graph, costs_);
     plan.prediction.step_error_s = predicted_error_s(plan, planned_.graph, costs_, plan.prediction.step_s);
     plan.program_fingerprint = program_fingerprint(lower(planned_.graph, plan), planned_.graph);
@@ -213,7 +241,7 @@ class TuningJob {
                                    "chosen: measured " + step_time_text(best.measured_s, best.spread_s),
                                    plan.prediction.meshes[busiest]}};
     for (const TuningTrial& trial : search_.trials())
-      if (is_preset(trial))
+      if (trial.is_preset() && &trial != &best)
         plan.prediction.candidates.push_back(
             {trial.origin, trial.fault.empty() ? trial.known.predicted_s : 0, trial.known.memory_bytes,
              trial.is_measured() ? "slower: measured " + step_time_text(trial.measured_s, trial.spread_s)
@@ -221,12 +249,10 @@ class TuningJob {
     return plan;
   }
 
-  bool is_preset(const TuningTrial& trial) const {
-    return std::ranges::count(search_.space().presets, trial.origin, &NamedChoice::name) > 0;
-  }
-
   void write() {
     TuningRecord record = record_of(search_, job_);
+    for (const auto& [choice, trial] : begun_before_)
+      if (!running_ || running_->choice != choice) record.trials.push_back(trial);
     if (running_) record.trials.push_back(*running_);
     write_tuned_plan(settings_.out, best_plan(), planned_.graph, record, provenance_);
   }
@@ -242,7 +268,8 @@ class TuningJob {
   TuningSearch search_;
   std::optional<TuningTrial> running_;
   int confirmed_ = -1;  ///< the trial that is run once more, where none is running
-  std::set<TuningChoice> begun_before_;
+  std::map<TuningChoice, TuningTrial> begun_before_;  ///< and did not end; not tried again yet
+  bool is_exhausted_ = false;
   std::optional<double> loss_;  ///< of the first trial
   double begun_s_ = 0, spent_s_ = 0;
   int spent_on_ = 0;
@@ -269,6 +296,11 @@ void describe(TuneSettings& s, OptionsVisitor& visit) {
 
 int tune_plan(TuneSettings settings, const ParallelRun& rank, const Provenance& provenance) {
   const PlannedModel planned = read_planned_model(settings.plan);
+  if (!planned.plan.prediction.constraints.empty())
+    throw Error(ErrorKind::input,
+                fmt::format("'{}' was planned under constraints ({}), which tuning does not know",
+                            settings.plan.string(), planned.plan.prediction.constraints.front().text),
+                "a plan without constraints");
   if (settings.end_time_s <= 0) settings.end_time_s = rank.environment.job_end_time_s;
   settings.trial.ranks_on_node = rank.session.ranks_on_node();
   const bool emulated = settings.device.device == DeviceKind::emulated;
@@ -293,9 +325,10 @@ int tune_plan(TuneSettings settings, const ParallelRun& rank, const Provenance& 
   std::optional<TuningJob> job;
   on_first_rank(*control, *stream,
                 [&] { job.emplace(settings, planned, choices, costs.costs, provenance, rank.log); });
-  double last_s = 0;
+  double longest_s = 0;  // of a turn: search, trial, and file
   for (;;) {
-    std::int32_t reason = static_cast<std::int32_t>(stop.local_reason(last_s, 0));
+    const double begun_s = monotonic_s();
+    std::int32_t reason = static_cast<std::int32_t>(stop.local_reason(longest_s, 0));
     control->all_reduce(*stream, &reason, 1, DType::i32, Reduction::max);
     const std::string next = text_of_first_rank(*control, *stream, [&] {
       return ends_run(static_cast<StopReason>(reason)) && job->has_more() ? "stop" : job->next();
@@ -310,12 +343,11 @@ int tune_plan(TuneSettings settings, const ParallelRun& rank, const Provenance& 
       }
       return static_cast<int>(ErrorKind::stopped_early);
     }
-    const double begun_s = monotonic_s();
     const TimedSteps timed = trials.run(choices.plan_of(choice_of(next)));
-    last_s = monotonic_s() - begun_s;
     on_first_rank(*control, *stream, [&] { job->finished(timed); });
+    longest_s = std::max(longest_s, monotonic_s() - begun_s);
   }
-  if (is_first) job->report();
+  on_first_rank(*control, *stream, [&] { job->report(); });
   return 0;
 }
 

@@ -4,8 +4,8 @@
 #include "apps/app.h"
 #include "apps/rank_device.h"
 #include "libalpa/h5/provenance.h"
-#include "libalpa/trainer/trial_runner.h"
 #include "libalpa/planner/tuning/tuning_search.h"
+#include "libalpa/trainer/trial_runner.h"
 
 namespace alpa {
 

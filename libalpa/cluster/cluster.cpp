@@ -218,7 +218,9 @@ void choose_figures(Cluster& to, const Cluster& from, const More& more, const Le
   to.nics_per_node = more(to.nics_per_node, from.nics_per_node);
   to.overlap_slowdown = less(to.overlap_slowdown, from.overlap_slowdown);
   to.host_bytes_per_s = more(to.host_bytes_per_s, from.host_bytes_per_s);
-  to.host_memory_bytes = more(to.host_memory_bytes, from.host_memory_bytes);
+  const bool both_are_known = to.host_memory_bytes > 0 && from.host_memory_bytes > 0;
+  to.host_memory_bytes = both_are_known ? more(to.host_memory_bytes, from.host_memory_bytes)
+                                        : std::max(to.host_memory_bytes, from.host_memory_bytes);
 }
 
 /// The nodes of `whole`, all with the worst or the best figures of some parts.

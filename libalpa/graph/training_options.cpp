@@ -53,11 +53,12 @@ void describe(TrainingOptions& o, OptionsVisitor& visit) {
                {"parameters", GradientSum::parameters,
                 "that of the weights: with adamw in 16 bits 16 bytes a parameter in place of 18; each "
                 "micro-batch rounds the sum"}});
-  visit.field("gradient_wire", o.gradient_wire,
-              "type in which devices send gradients to each other and add them up",
-              {{"sum", GradientWire::sum, "that in which micro-batches are summed"},
-               {"bf16", GradientWire::bf16,
-                "bf16, half of the bytes of f32: each device rounds its term, and so does each addition"}});
+  visit.field(
+      "gradient_wire", o.gradient_wire, "type in which devices send gradients to each other and add them up",
+      {{"sum", GradientWire::sum, "that in which micro-batches are summed"},
+       {"bf16", GradientWire::bf16,
+        "bf16, half of the bytes of f32: each device rounds its term, and so does each addition; what goes "
+        "from stage to stage, as of tied weights, stays as it is"}});
   visit.field("optimizer", o.optimizer, "how gradients change the weights",
               {{"adamw", OptimizerKind::adamw, "Adam with decoupled weight decay"},
                {"adafactor", OptimizerKind::adafactor,

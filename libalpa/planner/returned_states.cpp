@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "libalpa/cluster/cluster_parts.h"
+#include "libalpa/planner/predict.h"
 #include "libalpa/program/lower/lower.h"
 
 namespace alpa {
@@ -85,6 +86,26 @@ class RoomForStates {
   Indexed<MeshIndex, std::int64_t> staged_;
 };
 
+/// [way]
+std::vector<std::vector<ValueIndex>> fewer_on_host(const Plan& plan, const Graph& graph,
+                                                   const CostModel& costs) {
+  std::vector<std::vector<ValueIndex>> all;
+  const bool may_be_ahead = !is_in_turn(LaneKind::fetch, plan.overlap);
+  for (const int updates_ahead : {0, 1, 2})
+    if (may_be_ahead || updates_ahead == 0)
+      all.push_back(RoomForStates(plan, graph, costs).fill(updates_ahead));
+  return all;
+}
+
+bool is_better(const Plan& plan, const Plan& than) {
+  constexpr double kSame = 1e-9;  // what is hidden takes the same time but for rounding
+  const std::int64_t lacking = host_shortfall(plan), other_lacking = host_shortfall(than);
+  const double step_s = plan.prediction.step_s, other_s = than.prediction.step_s;
+  if (lacking != other_lacking) return lacking < other_lacking;
+  return step_s < other_s * (1 - kSame) ||
+         (step_s <= other_s * (1 + kSame) && plan.on_host.size() < than.on_host.size());
+}
+
 }  // namespace
 
 std::int64_t host_shortfall(const Plan& plan) {
@@ -103,14 +124,15 @@ std::int64_t host_shortfall(const Plan& plan) {
   return most;
 }
 
-std::vector<std::vector<ValueIndex>> fewer_on_host(const Plan& plan, const Graph& graph,
-                                                   const CostModel& costs) {
-  std::vector<std::vector<ValueIndex>> all;
-  const bool may_be_ahead = !is_in_turn(LaneKind::fetch, plan.overlap);
-  for (const int updates_ahead : {0, 1, 2})
-    if (may_be_ahead || updates_ahead == 0)
-      all.push_back(RoomForStates(plan, graph, costs).fill(updates_ahead));
-  return all;
+void return_states(Plan& plan, const Graph& graph, const CostModel& costs,
+                   const std::function<bool(const Plan&)>& fits) {
+  if (plan.on_host.empty()) return;
+  for (std::vector<ValueIndex>& fewer : fewer_on_host(plan, graph, costs)) {
+    Plan other = plan;
+    other.on_host = std::move(fewer);
+    predict_steady(other, graph, costs);
+    if (fits(other) && is_better(other, plan)) plan = std::move(other);
+  }
 }
 
 }  // namespace alpa

@@ -74,24 +74,25 @@ class SliceStep : public PreparedInstruction {
 class CollectiveStep : public PreparedInstruction {
  public:
   CollectiveStep(const Convert& convert, const StepSite& site)
-      : step_(convert.step), from_(site.mesh, convert.from), to_(site.mesh, convert.to) {
+      : step_(convert.step),
+        from_(site.mesh, convert.from),
+        to_(site.mesh, convert.to),
+        sent_as_(sent_type(step_, to_.tile).dtype),
+        from_bytes_(byte_count(sent_type(step_, from_.tile))),
+        to_bytes_(byte_count(sent_type(step_, to_.tile))) {
     const int group = site.mesh.mesh.shape[step_.axis];
-    const DType sent_as = sent_type(step_, to_.tile).dtype;
     if (convert.packed >= 0) {
       packed_.emplace(site.mesh, convert.packed);
-      pack_.emplace(site.device, from_.tile, sent_as, step_.to_dimension, group, Chunks::Way::pack);
+      pack_.emplace(site.device, from_.tile, sent_as_, step_.to_dimension, group, Chunks::Way::pack);
     }
     if (convert.unpacked >= 0) unpacked_.emplace(site.mesh, convert.unpacked);
     if (is_unpacked_where_packed(step_)) unpacked_ = packed_;
     if (unpacked_)
-      unpack_.emplace(site.device, to_.tile, sent_as, step_.from_dimension, group, Chunks::Way::unpack);
+      unpack_.emplace(site.device, to_.tile, sent_as_, step_.from_dimension, group, Chunks::Way::unpack);
   }
 
   void begin(const StepContext& rank) override {
-    const std::int64_t from_bytes = byte_count(sent_type(step_, from_.tile)),
-                       to_bytes = byte_count(sent_type(step_, to_.tile));
-    CollectiveCall call{.dtype = sent_type(step_, to_.tile).dtype,
-                        .reduction = step_.maximum ? Reduction::max : Reduction::sum};
+    CollectiveCall call{.dtype = sent_as_, .reduction = step_.maximum ? Reduction::max : Reduction::sum};
     call.from = from_.at(rank);
     call.to = received_at(rank);
     if (pack_) {
@@ -100,21 +101,21 @@ class CollectiveStep : public PreparedInstruction {
     }
     switch (step_.kind) {
       case ConversionKind::all_reduce:
-        if (call.to != call.from) rank.stream->copy_on_device(call.to, call.from, to_bytes);
+        if (call.to != call.from) rank.stream->copy_on_device(call.to, call.from, to_bytes_);
         call.kind = CollectiveCall::Kind::all_reduce;
-        call.bytes = to_bytes;
+        call.bytes = to_bytes_;
         break;
       case ConversionKind::reduce_scatter:
         call.kind = CollectiveCall::Kind::reduce_scatter;
-        call.bytes = to_bytes;
+        call.bytes = to_bytes_;
         break;
       case ConversionKind::all_gather:
         call.kind = CollectiveCall::Kind::all_gather;
-        call.bytes = from_bytes;
+        call.bytes = from_bytes_;
         break;
       case ConversionKind::all_to_all:
         call.kind = CollectiveCall::Kind::all_to_all;
-        call.bytes = from_bytes / partners(rank)->size();
+        call.bytes = from_bytes_ / partners(rank)->size();
         break;
       case ConversionKind::slice:
         break;
@@ -140,6 +141,8 @@ class CollectiveStep : public PreparedInstruction {
 
   ConversionStep step_;
   BufferAddress from_, to_;
+  DType sent_as_;
+  std::int64_t from_bytes_, to_bytes_;  ///< as they are sent
   std::optional<BufferAddress> packed_, unpacked_;
   std::optional<Chunks> pack_, unpack_;
 };

@@ -168,9 +168,7 @@ void live_row(const Options& o, HeldTargets& tally) {
     fmt::print("{}, {} samples a device\n", each.name, each.samples);
     const TunedCase of(each);
     const TuningRecord record = of.tuned(o.trials);
-    const int preset = fastest_trial(record.trials, [](const TuningTrial& trial) {
-      return trial.origin != kFoundBySearch && trial.origin != kTransferred;
-    });
+    const int preset = fastest_trial(record.trials, &TuningTrial::is_preset);
     const int best = fastest_trial(record.trials);
     of.write(record.trials[preset].choice, "preset.h5");
     const std::vector<double> s = of.steps_s({"preset.h5", "tuned.h5"}, o);

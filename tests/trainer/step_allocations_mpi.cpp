@@ -129,7 +129,7 @@ INSTANTIATE_TEST_SUITE_P(
                     TinyCase{"llama", "tensor", 2, 1}, TinyCase{"gpt", "sequence", 2, 1},
                     TinyCase{"gpt", "inter-only", 2, 4}, TinyCase{"gpt", "mixed", 4, 4},
                     in_next_forward({"unclipped", "zero-1", 2, 1}),
-                    in_next_forward({"llama", "inter-only", 2, 4}),
+                    in_next_forward({"llama", "inter-only", 2, 4}), TinyCase{"bf16_wire", "zero-1", 2, 1},
                     TinyCase{"gpt", "mixed", 4, 4, "gpipe", Rematerialize::never, Precision::bf16}),
     [](const auto& plan) {
       return plan.param.name() + (plan.param.precision == Precision::bf16 ? "_bf16" : "");

@@ -240,18 +240,18 @@ void ProposalTrials::take_what_pays(Plan& plan, const PricedGraph& priced, const
       other.overlap = each;
       offer_in_other_order(std::move(other));
     }
-  if (!update_order(options_))
+  const auto offer_updates = [&] {
     for (const Word<UpdateOrder>& word : update_order_words()) {
       Plan other = plan;
       other.updates = order_in_effect(priced.planning.uses, plan, word.value);
       if (other.updates != plan.updates) offer_in_other_order(std::move(other));
     }
-  if (!plan.on_host.empty())
-    for (std::vector<ValueIndex>& fewer : fewer_on_host(plan, priced.graph, costs_)) {
-      Plan other = plan;
-      other.on_host = std::move(fewer);
-      offer(std::move(other));
-    }
+  };
+  if (!update_order(options_)) offer_updates();
+  const bool offloads = !plan.on_host.empty();
+  return_states(plan, priced.graph, costs_, fits);
+  // Where nothing is moved any more, updates may be made again.
+  if (offloads && plan.on_host.empty() && !update_order(options_)) offer_updates();
   if (is_in_turn(LaneKind::collective, plan.overlap)) return;
   std::vector<std::vector<GradientSync>> tried{plan.sync};
   const auto offer_sync = [&](std::vector<GradientSync> sync) {

@@ -196,6 +196,14 @@ TuningRecord read_tuning(const std::filesystem::path& path) {
                  [&] { return TuningReader(path).read(); });
 }
 
+void check_continues(const std::filesystem::path& file, const TuningRecord& record, const TuningSpace& space,
+                     const std::string& job) {
+  if (record.job == job && record.genes == space.genes && record.features == space.features) return;
+  throw Error(ErrorKind::input,
+              fmt::format("'{}' has trials of another plan, or with other costs", file.string()),
+              "--anew to replace them and learn from them, or another --out");
+}
+
 EarlierTrials earlier_trials(const std::filesystem::path& file, const TuningRecord& record,
                              const std::vector<std::string>& features) {
   if (record.features != features)

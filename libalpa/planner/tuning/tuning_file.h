@@ -38,6 +38,10 @@ void write_tuned_plan(const std::filesystem::path&, const Plan&, const Graph&, c
 /// not tuned.
 TuningRecord read_tuning(const std::filesystem::path&);
 
+/// Throws Error(input) that names `file` unless its trials are of this job and space.
+void check_continues(const std::filesystem::path& file, const TuningRecord&, const TuningSpace&,
+                     const std::string& job);
+
 /// What a search of features with these names learns of an earlier one; throws Error(input) that names `file`
 /// where that has others.
 EarlierTrials earlier_trials(const std::filesystem::path& file, const TuningRecord&,

@@ -95,16 +95,14 @@ std::optional<TuningTrial> TuningSearch::taken(const TuningChoice& choice, const
 void TuningSearch::tell(TuningTrial trial) {
   tried_.insert(trial.choice);
   tried_identities_.insert(trial.known.identity);
-  known_.emplace(trial.choice, trial.known);
+  if (trial.is_measured()) known_.emplace(trial.choice, trial.known);  // else a file has not kept all of it
   trials_.push_back(std::move(trial));
   find_fastest();
 }
 
 void TuningSearch::find_fastest() {
   fastest_ = fastest_trial(trials_);
-  fastest_of_presets_ = fastest_trial(trials_, [](const TuningTrial& each) {
-    return each.origin != kFoundBySearch && each.origin != kTransferred;
-  });
+  fastest_of_presets_ = fastest_trial(trials_, &TuningTrial::is_preset);
 }
 
 std::vector<int> TuningSearch::to_confirm() const {
@@ -126,6 +124,11 @@ void TuningSearch::tell_again(int trial, double measured_s, double spread_s) {
   of.measured_s = mean(of.measured_s, measured_s);
   of.spread_s = mean(of.spread_s, spread_s);
   ++of.runs;
+  find_fastest();
+}
+
+void TuningSearch::tell_failed(int trial, std::string fault) {
+  trials_[trial].fault = std::move(fault);
   find_fastest();
 }
 

@@ -65,6 +65,7 @@ class TuningSearch {
   std::vector<int> to_confirm() const;
   /// What came of one that was run once more.
   void tell_again(int trial, double measured_s, double spread_s);
+  void tell_failed(int trial, std::string fault);
 
   const std::vector<TuningTrial>& trials() const { return trials_; }
   const TuningSpace& space() const { return space_; }

@@ -59,6 +59,7 @@ struct TuningTrial {
   double spread_s = 0;    ///< the interquartile range of its steps, likewise
   int runs = 1;           ///< how often it was run
   bool is_measured() const { return fault.empty() && measured_s > 0; }
+  bool is_preset() const { return origin != kFoundBySearch && origin != kTransferred; }
 };
 
 /// The one that took the least, of those that `counts` takes; -1: none.

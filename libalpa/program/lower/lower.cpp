@@ -164,8 +164,12 @@ Program lower(const Graph& graph, const Plan& plan, Purpose purpose, DeviceKind 
     const bool may_be_early = purpose == Purpose::train && !is_in_turn(LaneKind::collective, plan.overlap);
     const bool may_fetch_ahead = !plan.on_host.empty() && !is_in_turn(LaneKind::fetch, plan.overlap);
     MeshProgram mesh = lowered(may_be_early, may_fetch_ahead);
-    if (may_be_early && mesh.memory.total > limit) mesh = lowered(false, may_fetch_ahead);
-    if (may_fetch_ahead && mesh.memory.total > limit) mesh = lowered(false, false);
+    const auto make_room = [&](bool differs, bool splits_early, bool fetches_ahead) {
+      if (differs && mesh.memory.total > limit) mesh = lowered(splits_early, fetches_ahead);
+    };
+    make_room(may_be_early, false, may_fetch_ahead);
+    make_room(may_be_early && may_fetch_ahead, true, false);
+    make_room(may_fetch_ahead, false, false);
     program.meshes.push_back(std::move(mesh));
   }
   return program;

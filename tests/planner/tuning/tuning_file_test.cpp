@@ -57,6 +57,29 @@ TEST_F(TuningFile, NamesItsJobByPlanChoicesAndCosts) {
   EXPECT_NE(job_of(larger.choices.space(), of_.costs), job);
 }
 
+// Whoever has made the file: its trials are of what there is to choose, and no other.
+TEST_F(TuningFile, IsOnlyGoneOnWithWhereItIsOfTheSameSpace) {
+  const std::string job = job_of(space_, of_.costs);
+  const TuningRecord record = record_of(search_, job);
+  EXPECT_NO_THROW(check_continues("tuned.h5", record, space_, job));
+  const auto is_refused = [&](const TuningRecord& other) {
+    EXPECT_THAT([&] { check_continues("tuned.h5", other, space_, job); },
+                ThrowsMessage<Error>(HasSubstr("'tuned.h5' has trials of another plan")));
+  };
+  TuningRecord other = record;
+  other.job += "0";
+  is_refused(other);
+  other = record;
+  other.genes.pop_back();
+  is_refused(other);
+  other = record;
+  other.genes.front().words.push_back("zero-9");
+  is_refused(other);
+  other = record;
+  other.features.pop_back();
+  is_refused(other);
+}
+
 TEST_F(TuningFile, WarmsUpAnotherSearch) {
   write_tuned_plan(file("old.h5"), of_.plan, of_.graph, record_of(search_, "job"), {});
   const EarlierTrials earlier = earlier_trials(file("old.h5"), read_tuning(file("old.h5")), space_.features);

@@ -238,7 +238,7 @@ TEST(TuningSearch, GoesOnAsItWouldHave) {
 TEST(TuningSearch, HasWhatDecidesRunOnceMore) {
   const TinySpace tiny;
   TuningSearch search(tiny.space, method(TuningMethod::random));
-  // The preset is 2 ms each time; of the others one was lucky.
+  // Each takes longer than the one before, so the first presets are the fastest.
   double next_s = 0.0020;
   run_trials(search, 8, [&](const TuningChoice&) { return next_s += 0.0001; });
   const auto again = search.to_confirm();
@@ -247,6 +247,29 @@ TEST(TuningSearch, HasWhatDecidesRunOnceMore) {
   search.tell_again(0, 0.0031, 0);
   EXPECT_DOUBLE_EQ(search.trials()[0].measured_s, 0.0026);
   EXPECT_EQ(search.trials()[0].runs, 2);
+  EXPECT_EQ(search.fastest(), 1);
+  EXPECT_EQ(search.to_confirm(), (std::vector<int>{1, 2, 3}));
+}
+
+TEST(TuningSearch, HasTheFastestPresetRunOnceMoreToo) {
+  const TinySpace tiny;
+  TuningSearch search(tiny.space, method(TuningMethod::random));
+  const int presets = static_cast<int>(tiny.space.presets.size());
+  double next_s = 0.1;
+  run_trials(search, presets + 4, [&](const TuningChoice&) { return next_s -= 0.001; });
+  ASSERT_EQ(search.trials().size(), static_cast<std::size_t>(presets + 4));
+  EXPECT_EQ(search.to_confirm(),
+            (std::vector<int>{presets + 3, presets + 2, presets + 1, search.fastest_preset()}));
+}
+
+// Where memory is short by then, or its loss is another.
+TEST(TuningSearch, DoesNotBelieveWhatFailsWhenItRunsOnceMore) {
+  const TinySpace tiny;
+  TuningSearch search(tiny.space, method(TuningMethod::random));
+  double next_s = 0.0020;
+  run_trials(search, 8, [&](const TuningChoice&) { return next_s += 0.0001; });
+  search.tell_failed(0, "lacks 1 GiB");
+  EXPECT_FALSE(search.trials()[0].is_measured());
   EXPECT_EQ(search.fastest(), 1);
   EXPECT_EQ(search.to_confirm(), (std::vector<int>{1, 2, 3}));
 }
