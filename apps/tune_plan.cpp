@@ -46,13 +46,6 @@ TuningChoice choice_of(const std::string& text) {
   return choice;
 }
 
-StopLimits limits_of(const TuneSettings& settings) {
-  StopLimits limits;
-  if (settings.end_time_s > 0) limits.end_time_s = settings.end_time_s;
-  if (settings.max_hours > 0) limits.max_run_s = settings.max_hours * 3600;
-  return limits;
-}
-
 /// What rank 0 knows of a job: the search, and its file.
 class TuningJob {
  public:
@@ -155,11 +148,11 @@ class TuningJob {
     const std::string fault = timed.fault.empty() ? loss_fault(timed) : timed.fault;
     const std::string which = fmt::format("trial {} ({}) once more", confirmed_ + 1, trial.origin);
     if (fault.empty()) {
-      search_.tell_again(confirmed_, timed.median_s, timed.spread_s);
+      search_.report_again(confirmed_, timed.median_s, timed.spread_s);
       log_.info(fmt::format("{}: {}; on average {}", which, step_time_text(timed.median_s, timed.spread_s),
                             seconds_text(trial.measured_s)));
     } else {
-      search_.tell_failed(confirmed_, fault);
+      search_.report_failed(confirmed_, fault);
       log_.info(fmt::format("{}: {}", which, fault));
     }
     write();
@@ -203,7 +196,7 @@ class TuningJob {
         continue;
       }
       if (trial.fault == kTrialBegunAgain) trial.fault = "the job ended during it, twice";
-      search_.tell(std::move(trial));
+      search_.report(std::move(trial));
     }
     log_.info(fmt::format("goes on after {} of '{}'", count_text(std::ssize(search_.trials()), "trial"),
                           settings_.out.string()));
@@ -216,7 +209,7 @@ class TuningJob {
                 ? fmt::format("{}, predicted {}", step_time_text(trial.measured_s, trial.spread_s),
                               seconds_text(trial.known.predicted_s))
                 : trial.fault;
-    search_.tell(std::move(trial));
+    search_.report(std::move(trial));
     if (search_.fastest() >= 0)
       line += fmt::format("; fastest {}", seconds_text(search_.trials()[search_.fastest()].measured_s));
     if (spent_on_ > 0 && !is_done())
@@ -226,9 +219,10 @@ class TuningJob {
     log_.info(line);
   }
 
-  /// The plan of the fastest trial, or as it was given, with what the trials say of it.
-  Plan best_plan() const {
-    if (search_.fastest() < 0) return planned_.plan;
+  /// That of the fastest trial, and what is predicted of it: found anew where that is another one.
+  Plan fastest_plan() {
+    if (fastest_of_ == search_.fastest()) return fastest_plan_;
+    fastest_of_ = search_.fastest();
     const TuningTrial& best = search_.trials()[search_.fastest()];
     Plan plan = choices_.plan_of(best.choice);
     plan.method =
@@ -236,6 +230,14 @@ class TuningJob {
     predict(plan, planned_.graph, costs_);
     plan.prediction.step_error_s = predicted_error_s(plan, planned_.graph, costs_, plan.prediction.step_s);
     plan.program_fingerprint = program_fingerprint(lower(planned_.graph, plan), planned_.graph);
+    return fastest_plan_ = std::move(plan);
+  }
+
+  /// The plan of the fastest trial, or as it was given, with what the trials say of it.
+  Plan best_plan() {
+    if (search_.fastest() < 0) return planned_.plan;
+    const TuningTrial& best = search_.trials()[search_.fastest()];
+    Plan plan = fastest_plan();
     const MeshIndex busiest = busiest_mesh(plan.prediction);
     plan.prediction.candidates = {{plan.method, plan.prediction.step_s, best.known.memory_bytes,
                                    "chosen: measured " + step_time_text(best.measured_s, best.spread_s),
@@ -267,6 +269,8 @@ class TuningJob {
   std::string job_;
   TuningSearch search_;
   std::optional<TuningTrial> running_;
+  int fastest_of_ = -1;  ///< a trial; its plan is the following
+  Plan fastest_plan_;
   int confirmed_ = -1;  ///< the trial that is run once more, where none is running
   std::map<TuningChoice, TuningTrial> begun_before_;  ///< and did not end; not tried again yet
   bool is_exhausted_ = false;
@@ -320,8 +324,9 @@ int tune_plan(TuneSettings settings, const ParallelRun& rank, const Provenance& 
 
   const PlanChoices choices(planned.plan, planned.graph, costs.costs);
   TrialRunner trials(planned.graph, planned.model.training, settings.trial, ranks);
-  StopConditions stop(std::filesystem::absolute(settings.out).parent_path(), limits_of(settings), rank.stop,
-                      is_first, seconds_since_1970);
+  StopConditions stop(std::filesystem::absolute(settings.out).parent_path(),
+                      stop_limits(settings.end_time_s, settings.max_hours), rank.stop, is_first,
+                      seconds_since_1970);
   std::optional<TuningJob> job;
   on_first_rank(*control, *stream,
                 [&] { job.emplace(settings, planned, choices, costs.costs, provenance, rank.log); });

@@ -24,7 +24,7 @@ void describe(TuneSettings&, OptionsVisitor&);
 
 /// Times candidates on all ranks, one after another, and keeps what is known in `out` after each: the plan
 /// that is the fastest so far, and every trial. Goes on from there where `out` exists. Rank 0 searches and
-/// tells the others which candidate is next. Returns the exit status.
+/// broadcasts which candidate is next. Returns the exit status.
 int tune_plan(TuneSettings, const ParallelRun&, const Provenance&);
 
 }  // namespace alpa

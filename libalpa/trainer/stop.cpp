@@ -28,6 +28,13 @@ double stop_margin_s(double whole_run_s, double step_s, double checkpoint_s) {
   return step_s + 2 * checkpoint_s + std::min(60.0, whole_run_s / 4);
 }
 
+StopLimits stop_limits(double end_time_s, double max_hours) {
+  StopLimits limits;
+  if (end_time_s > 0) limits.end_time_s = end_time_s;
+  if (max_hours > 0) limits.max_run_s = max_hours * 3600;
+  return limits;
+}
+
 StopConditions::StopConditions(const std::filesystem::path& run_dir, const StopLimits& limits,
                                const StopRequest& request, bool looks_at_files, std::function<double()> now_s)
     : stop_file_(run_dir / "STOP"),

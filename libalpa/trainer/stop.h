@@ -28,6 +28,9 @@ struct StopLimits {
   std::optional<double> max_run_s;   ///< from the start of the command
 };
 
+/// As options have them, where 0 means none.
+StopLimits stop_limits(double end_time_s, double max_hours);
+
 /// How long before the end a run stops: time for the step under way, twice the time of a save, and a minute,
 /// or a quarter of the whole time where that is less than four minutes.
 double stop_margin_s(double whole_run_s, double step_s, double checkpoint_s);

@@ -34,13 +34,6 @@
 namespace alpa {
 namespace {
 
-StopLimits limits_of(const TrainSettings& settings) {
-  StopLimits limits;
-  if (settings.end_time_s > 0) limits.end_time_s = settings.end_time_s;
-  if (settings.max_hours > 0) limits.max_run_s = settings.max_hours * 3600;
-  return limits;
-}
-
 class Run {
  public:
   Run(const Plan& plan, const Graph& graph, const TrainingOptions& options, const TrainSettings& settings,
@@ -55,7 +48,8 @@ class Run {
         log_(log),
         is_planned_here_(is_planned_here),
         control_stream_(ranks.host.make_stream()),
-        stop_(settings.run_dir, limits_of(settings), stop, ranks.control.rank() == 0, seconds_since_1970),
+        stop_(settings.run_dir, stop_limits(settings.end_time_s, settings.max_hours), stop,
+              ranks.control.rank() == 0, seconds_since_1970),
         total_steps_(settings.steps > 0 ? settings.steps : options.steps),
         flops_(step_flops(graph, plan.micro_batches)),
         data_sheet_flops_per_s_(

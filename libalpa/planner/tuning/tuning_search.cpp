@@ -92,7 +92,7 @@ std::optional<TuningTrial> TuningSearch::taken(const TuningChoice& choice, const
   return TuningTrial{choice, origin, of, of.fault};
 }
 
-void TuningSearch::tell(TuningTrial trial) {
+void TuningSearch::report(TuningTrial trial) {
   tried_.insert(trial.choice);
   tried_identities_.insert(trial.known.identity);
   if (trial.is_measured()) known_.emplace(trial.choice, trial.known);  // else a file has not kept all of it
@@ -118,7 +118,7 @@ std::vector<int> TuningSearch::to_confirm() const {
   return by_time;
 }
 
-void TuningSearch::tell_again(int trial, double measured_s, double spread_s) {
+void TuningSearch::report_again(int trial, double measured_s, double spread_s) {
   TuningTrial& of = trials_[trial];
   const auto mean = [&](double before, double now) { return (before * of.runs + now) / (of.runs + 1); };
   of.measured_s = mean(of.measured_s, measured_s);
@@ -127,7 +127,7 @@ void TuningSearch::tell_again(int trial, double measured_s, double spread_s) {
   find_fastest();
 }
 
-void TuningSearch::tell_failed(int trial, std::string fault) {
+void TuningSearch::report_failed(int trial, std::string fault) {
   trials_[trial].fault = std::move(fault);
   find_fastest();
 }

@@ -38,8 +38,8 @@ struct EarlierTrials {
   std::vector<TuningChoice> fastest;  ///< some of them, the best first
 };
 
-/// Which candidate to try next, by what came of those before. Asked and told in turns; it runs nothing
-/// itself. The same answers in the same order give the same questions.
+/// Which candidate to try next, by what came of those before. It runs nothing itself: next() and report()
+/// take turns. The same answers in the same order give the same questions.
 ///
 /// AutoSync (Zhang et al., NeurIPS'20): a round scores candidates (drawn ones, changed fast ones, and where a
 /// descent from the fastest comes to), takes some greedily by
@@ -56,16 +56,16 @@ class TuningSearch {
   /// left, or none was found. `origin` as of TuningTrial; `fault` of one that need not be run.
   std::optional<TuningTrial> next();
 
-  /// What came of it. Those of an earlier run of the same search are told first, in their order.
-  void tell(TuningTrial);
+  /// What came of it. Those of an earlier run of the same search are reported first, in their order.
+  void report(TuningTrial);
 
   /// The trials that should run once more before the fastest is believed, those among the first that ran
   /// once: of many that take about as long the one that is measured fastest was lucky, too. The fastest
   /// three, and the fastest preset.
   std::vector<int> to_confirm() const;
   /// What came of one that was run once more.
-  void tell_again(int trial, double measured_s, double spread_s);
-  void tell_failed(int trial, std::string fault);
+  void report_again(int trial, double measured_s, double spread_s);
+  void report_failed(int trial, std::string fault);
 
   const std::vector<TuningTrial>& trials() const { return trials_; }
   const TuningSpace& space() const { return space_; }

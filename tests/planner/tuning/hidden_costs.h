@@ -76,7 +76,7 @@ inline void run_trials(TuningSearch& search, int trials,
     std::optional<TuningTrial> trial = search.next();
     if (!trial) return;
     if (trial->fault.empty()) trial->measured_s = measured_s(trial->choice);
-    search.tell(std::move(*trial));
+    search.report(std::move(*trial));
   }
 }
 

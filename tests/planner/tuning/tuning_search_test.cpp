@@ -226,7 +226,7 @@ TEST(TuningSearch, GoesOnAsItWouldHave) {
     TuningSearch at_once(tiny.space, settings), resumed(tiny.space, settings);
     run_trials(at_once, 20, measured);
     const int stopped_after = static_cast<int>(tiny.space.presets.size()) + settings.per_round;
-    for (int t = 0; t < stopped_after; ++t) resumed.tell(at_once.trials()[t]);
+    for (int t = 0; t < stopped_after; ++t) resumed.report(at_once.trials()[t]);
     run_trials(resumed, 20, measured);
     EXPECT_EQ(choices_of(resumed), choices_of(at_once)) << static_cast<int>(each);
     const std::vector<TuningChoice> all = choices_of(at_once);
@@ -244,7 +244,7 @@ TEST(TuningSearch, HasWhatDecidesRunOnceMore) {
   const auto again = search.to_confirm();
   EXPECT_EQ(again, (std::vector<int>{0, 1, 2}));
   EXPECT_EQ(search.fastest(), 0);
-  search.tell_again(0, 0.0031, 0);
+  search.report_again(0, 0.0031, 0);
   EXPECT_DOUBLE_EQ(search.trials()[0].measured_s, 0.0026);
   EXPECT_EQ(search.trials()[0].runs, 2);
   EXPECT_EQ(search.fastest(), 1);
@@ -268,7 +268,7 @@ TEST(TuningSearch, DoesNotBelieveWhatFailsWhenItRunsOnceMore) {
   TuningSearch search(tiny.space, method(TuningMethod::random));
   double next_s = 0.0020;
   run_trials(search, 8, [&](const TuningChoice&) { return next_s += 0.0001; });
-  search.tell_failed(0, "lacks 1 GiB");
+  search.report_failed(0, "lacks 1 GiB");
   EXPECT_FALSE(search.trials()[0].is_measured());
   EXPECT_EQ(search.fastest(), 1);
   EXPECT_EQ(search.to_confirm(), (std::vector<int>{1, 2, 3}));
