@@ -25,7 +25,10 @@ inline constexpr std::int64_t kMostLayers = 100'000;
 
 /// Of a process: OpenMP's record of many more would not fit on the stack.
 inline constexpr std::int64_t kMostThreads = 1'024;
-inline constexpr std::int64_t kMostPadding = 65'536;  // of the rows that a vocabulary is padded to multiples of
+inline constexpr std::int64_t kMostRank = 4'096;  // of what a gradient is compressed to
+inline constexpr std::int64_t kMostDelay = 16;    // steps; each has a gradient that is held back
+inline constexpr std::int64_t kMostPadding =
+    65'536;  // of the rows that a vocabulary is padded to multiples of
 
 /// The largest decay or share that is below 1 in 32 bits too, with something left of the rest.
 inline constexpr double kNearlyOne = 0.999999;

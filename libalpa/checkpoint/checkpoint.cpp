@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "libalpa/base/bfloat16.h"
 #include "libalpa/base/box_rows.h"
 #include "libalpa/base/error.h"
 #include "libalpa/base/fingerprint.h"
@@ -47,6 +48,49 @@ void write_box(const HeldTile& tile, const TensorRegion& box, std::span<const st
     tile.write(element_at(tile.shape, at) * element, values.first(static_cast<std::size_t>(bytes)));
     values = values.subspan(static_cast<std::size_t>(bytes));
   });
+}
+
+/// A tile in the dimensions of the file.
+HeldTile as_stored(HeldTile tile, const State& state) {
+  if (!state.holds_terms) return tile;
+  tile.origin.insert(tile.origin.begin(), tile.term);
+  tile.shape.insert(tile.shape.begin(), 1);
+  return tile;
+}
+
+float value_at(std::span<const std::byte> values, std::int64_t element, DType dtype) {
+  if (dtype == DType::f32) return reinterpret_cast<const float*>(values.data())[element];
+  return to_float(reinterpret_cast<const Bfloat16*>(values.data())[element]);
+}
+
+/// All terms of a region of the first, summed up in f32, into the tile.
+void add_terms(const TensorReader& file, const State& state, const HeldTile& tile, TensorRegion region,
+               int terms, DType dtype, const BytesRead& read) {
+  std::vector<float> sums(static_cast<std::size_t>(element_count(region.count)), 0.0f);
+  const TensorRegion first = region;
+  for (int term = 0; term < terms; ++term) {
+    region.offset.front() = term;
+    file.read(state.name, region, [&](const TensorRegion& box, std::span<const std::byte> values) {
+      std::int64_t element = 0;
+      Shape origin = box.offset;
+      for (std::size_t d = 0; d < origin.size(); ++d) origin[d] -= region.offset[d];
+      const std::int64_t length = row_length(box.count);
+      for_each_row(box.count, [&](const Shape& row) {
+        Shape at = origin;
+        for (std::size_t d = 0; d < at.size(); ++d) at[d] += row[d];
+        float* const to = sums.data() + element_at(region.count, at);
+        for (std::int64_t i = 0; i < length; ++i) to[i] += value_at(values, element++, dtype);
+      });
+      if (read) read(std::ssize(values));
+    });
+  }
+  std::vector<std::byte> values(sums.size() * static_cast<std::size_t>(dtype_bytes(dtype)));
+  for (std::size_t i = 0; i < sums.size(); ++i)
+    if (dtype == DType::f32)
+      reinterpret_cast<float*>(values.data())[i] = sums[i];
+    else
+      reinterpret_cast<Bfloat16*>(values.data())[i] = to_bfloat16(sums[i]);
+  write_box(tile, first, values, dtype_bytes(dtype));
 }
 
 DataIdentity data_of(const TensorReader& file) {
@@ -99,11 +143,24 @@ CheckpointFacts facts_of(const TensorReader& file, const std::filesystem::path& 
   return facts;
 }
 
+/// Of a state in a file, whatever its type there.
+int terms_in(const State& state, const TensorType& stored) {
+  const bool has_terms = state.holds_terms && !stored.shape.empty();
+  return has_terms ? static_cast<int>(std::clamp<std::int64_t>(stored.shape.front(), 1, kMostDevices)) : 1;
+}
+
+int terms_of(const StateTerms& terms, StateIndex state) { return terms.empty() ? 1 : terms[state]; }
+
 /// "" where the states are those of the graph, otherwise one line per state that differs, at most twelve.
 std::string differences(const Graph& graph, const std::map<std::string, TensorType>& found) {
   std::map<std::string, std::pair<std::string, std::string>> rows;  // name -> (here, in the file)
-  for (const State& state : graph.states) rows[state.name].first = type_text(unpadded_type(graph, state));
   for (const auto& [name, type] : found) rows[name].second = type_text(type);
+  for (const State& state : graph.states) {
+    auto& [here, there] = rows[state.name];
+    const auto in_file = found.find(state.name);
+    here =
+        type_text(stored_type(graph, state, in_file == found.end() ? 1 : terms_in(state, in_file->second)));
+  }
   std::string table;
   int shown = 0, differing = 0;
   for (const auto& [name, row] : rows) {
@@ -125,7 +182,8 @@ using PartsOfState = std::function<std::vector<TensorPart>(StateIndex)>;
 
 std::unique_ptr<TensorWriter> writer_of(const std::filesystem::path& path, const CheckpointFacts& facts,
                                         const Graph& graph, const PartsOfState& parts,
-                                        const Provenance& provenance, std::optional<WritingRanks> ranks) {
+                                        const Provenance& provenance, std::optional<WritingRanks> ranks,
+                                        const StateTerms& terms) {
   // A failure shows, on all ranks alike, when the file is made.
   make_folder(path.parent_path());
   auto file = ranks ? std::make_unique<TensorWriter>(path, format, version, *ranks)
@@ -142,7 +200,7 @@ std::unique_ptr<TensorWriter> writer_of(const std::filesystem::path& path, const
   file->attribute("state_fingerprint", state_fingerprint(graph));
   file->provenance(provenance);
   for (const StateIndex s : graph.states.indices())
-    file->tensor(graph.states[s].name, unpadded_type(graph, graph.states[s]), parts(s));
+    file->tensor(graph.states[s].name, stored_type(graph, graph.states[s], terms_of(terms, s)), parts(s));
   return file;
 }
 
@@ -156,10 +214,19 @@ std::string state_fingerprint(const Graph& graph) {
   return fingerprint(text);
 }
 
-TensorRegion unpadded_region(const State& state, const Shape& origin, const Shape& shape) {
+TensorType stored_type(const Graph& graph, const State& state, int terms) {
+  TensorType type = unpadded_type(graph, state);
+  if (state.holds_terms) type.shape.insert(type.shape.begin(), terms);
+  return type;
+}
+
+TensorRegion stored_region(const State& state, const Shape& origin, const Shape& shape, int term) {
   TensorRegion region{origin, shape};
   for (std::size_t d = 0; d < state.unpadded.size(); ++d)
     region.count[d] = std::clamp<std::int64_t>(state.unpadded[d] - origin[d], 0, shape[d]);
+  if (!state.holds_terms) return region;
+  region.offset.insert(region.offset.begin(), term);
+  region.count.insert(region.count.begin(), 1);
   return region;
 }
 
@@ -168,24 +235,25 @@ std::string saving_text(std::int64_t step) { return fmt::format("saving the chec
 std::unique_ptr<TensorWriter> checkpoint_writer(const std::filesystem::path& path,
                                                 const CheckpointFacts& facts, const Graph& graph,
                                                 std::span<const HeldTile> tiles, const Provenance& provenance,
-                                                std::optional<WritingRanks> ranks) {
+                                                std::optional<WritingRanks> ranks, const StateTerms& terms) {
   const auto parts = [&](StateIndex s) {
     std::vector<TensorPart> held;
     for (const HeldTile& tile : tiles) {
       if (tile.state != static_cast<int>(s)) continue;
-      const TensorRegion region = unpadded_region(graph.states[s], tile.origin, tile.shape);
-      if (element_count(region.count) > 0) held.push_back({region, tile.shape, tile.read});
+      const HeldTile stored = as_stored(tile, graph.states[s]);
+      const TensorRegion region = stored_region(graph.states[s], tile.origin, tile.shape, tile.term);
+      if (element_count(region.count) > 0) held.push_back({region, stored.shape, tile.read});
     }
     return held;
   };
-  return writer_of(path, facts, graph, parts, provenance, ranks);
+  return writer_of(path, facts, graph, parts, provenance, ranks, terms);
 }
 
 void save_checkpoint(const std::filesystem::path& path, const CheckpointFacts& facts, const Graph& graph,
                      std::span<const HeldTile> tiles, const Provenance& provenance,
-                     std::optional<WritingRanks> ranks) {
+                     std::optional<WritingRanks> ranks, const StateTerms& terms) {
   in_step(saving_text(facts.step),
-          [&] { checkpoint_writer(path, facts, graph, tiles, provenance, ranks)->publish(); });
+          [&] { checkpoint_writer(path, facts, graph, tiles, provenance, ranks, terms)->publish(); });
 }
 
 void save_checkpoint(const std::filesystem::path& path, const CheckpointFacts& facts, const Graph& graph,
@@ -193,7 +261,7 @@ void save_checkpoint(const std::filesystem::path& path, const CheckpointFacts& f
   std::vector<std::byte> values;
   StateIndex filled;
   const auto parts = [&](StateIndex s) {
-    const TensorType type = unpadded_type(graph, graph.states[s]);
+    const TensorType type = stored_type(graph, graph.states[s], 1);
     const auto read = [&, s, type](std::int64_t first, std::span<std::byte> into) {
       if (filled != s) {
         values.resize(static_cast<std::size_t>(byte_count(type)));
@@ -204,13 +272,15 @@ void save_checkpoint(const std::filesystem::path& path, const CheckpointFacts& f
     };
     return std::vector<TensorPart>{{{Shape(type.shape.size(), 0), type.shape}, type.shape, read}};
   };
-  in_step(saving_text(facts.step), [&] { writer_of(path, facts, graph, parts, provenance, {})->publish(); });
+  in_step(saving_text(facts.step),
+          [&] { writer_of(path, facts, graph, parts, provenance, {}, {})->publish(); });
 }
 
 TensorReader open_checkpoint(const std::filesystem::path& path) { return {path, format, version}; }
 
 CheckpointFacts load_checkpoint(const std::filesystem::path& path, const Graph& graph,
-                                std::span<const HeldTile> tiles, const BytesRead& read) {
+                                std::span<const HeldTile> tiles, const BytesRead& read,
+                                const StateTerms& terms) {
   const TensorReader file = open_checkpoint(path);
   const std::string table = differences(graph, file.tensors());
   if (!table.empty())
@@ -220,16 +290,31 @@ CheckpointFacts load_checkpoint(const std::filesystem::path& path, const Graph& 
   for (const HeldTile& tile : tiles) {
     assert(tile.state >= 0 && tile.state < static_cast<int>(graph.states.size()));
     const State& state = graph.states[tile.state];
-    const TensorRegion region = unpadded_region(state, tile.origin, tile.shape);
     const DType dtype = unpadded_type(graph, state).dtype;
-    if (region.count != tile.shape) fill_zero(tile, byte_count({dtype, tile.shape}));
+    const int in_file = terms_in(state, file.tensors().at(state.name));
+    const bool in_same_terms = in_file == terms_of(terms, tile.state);
+    const HeldTile stored = as_stored(tile, state);
+    const TensorRegion region = stored_region(state, tile.origin, tile.shape, tile.term);
+    if (region.count != stored.shape || !in_same_terms) fill_zero(tile, byte_count({dtype, tile.shape}));
     if (element_count(region.count) == 0) continue;
-    file.read(state.name, region, [&](const TensorRegion& box, std::span<const std::byte> values) {
-      write_box(tile, box, values, dtype_bytes(dtype));
-      if (read) read(std::ssize(values));
-    });
+    if (in_same_terms)
+      file.read(state.name, region, [&](const TensorRegion& box, std::span<const std::byte> values) {
+        write_box(stored, box, values, dtype_bytes(dtype));
+        if (read) read(std::ssize(values));
+      });
+    else if (tile.term == 0)
+      add_terms(file, state, stored, region, in_file, dtype, read);
   }
   return facts_of(file, path);
+}
+
+int states_in_other_terms(const std::filesystem::path& path, const Graph& graph, const StateTerms& terms) {
+  const std::map<std::string, TensorType> found = open_checkpoint(path).tensors();
+  int others = 0;
+  for (const StateIndex s : graph.states.indices())
+    if (const auto in_file = found.find(graph.states[s].name); in_file != found.end())
+      others += terms_in(graph.states[s], in_file->second) != terms_of(terms, s) ? 1 : 0;
+  return others;
 }
 
 CheckpointFacts checkpoint_facts(const std::filesystem::path& path) {

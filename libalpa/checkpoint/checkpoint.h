@@ -22,9 +22,19 @@ namespace alpa {
 struct HeldTile {
   StateIndex state;
   Shape origin, shape;  ///< in the whole tensor, in elements
+  int term = 0;         ///< of one that devices hold in terms
   std::function<void(std::int64_t first, std::span<std::byte> into)> read;
   std::function<void(std::int64_t first, std::span<const std::byte> from)> write;
 };
+
+/// How many terms the devices of a plan hold of each state (State::holds_terms); empty: one of each.
+using StateTerms = Indexed<StateIndex, int>;
+
+/// A state as files have it: without padding, and where it may be held in terms with these as its first
+/// dimension.
+TensorType stored_type(const Graph&, const State&, int terms);
+/// Likewise a tile; empty where it is padding alone.
+TensorRegion stored_region(const State&, const Shape& origin, const Shape& shape, int term);
 
 /// What a checkpoint says beside its tensors.
 struct CheckpointFacts {
@@ -36,8 +46,8 @@ struct CheckpointFacts {
   bool operator==(const CheckpointFacts&) const = default;
 };
 
-/// Digest of names and types of all states: what two plans of one model have in common, however they split
-/// it.
+/// Digest of names and types of all states, whatever their terms: what two plans of one model have in common,
+/// however they split it.
 std::string state_fingerprint(const Graph&);
 
 /// What writes a checkpoint: every state of the graph as a whole tensor under its name, and the facts. The
@@ -52,15 +62,13 @@ std::string state_fingerprint(const Graph&);
 std::unique_ptr<TensorWriter> checkpoint_writer(const std::filesystem::path& file,
                                                 const CheckpointFacts& facts, const Graph& graph,
                                                 std::span<const HeldTile> tiles, const Provenance& provenance,
-                                                std::optional<WritingRanks> ranks);
+                                                std::optional<WritingRanks> ranks,
+                                                const StateTerms& terms = {});
 
 /// Writes and publishes it at once.
 void save_checkpoint(const std::filesystem::path& file, const CheckpointFacts& facts, const Graph& graph,
                      std::span<const HeldTile> tiles, const Provenance& provenance,
-                     std::optional<WritingRanks> ranks);
-
-/// A tile without the padding of its state, which files do not have: empty where it is padding alone.
-TensorRegion unpadded_region(const State&, const Shape& origin, const Shape& shape);
+                     std::optional<WritingRanks> ranks, const StateTerms& terms = {});
 
 /// For errors: "saving the checkpoint of step 100".
 std::string saving_text(std::int64_t step);
@@ -73,10 +81,15 @@ void save_checkpoint(const std::filesystem::path& file, const CheckpointFacts& f
                      const FillState& fill, const Provenance& provenance);
 
 /// Fills the tiles from a checkpoint of the same model, however many ranks and whatever plan wrote it, a few
-/// MiB at a time. Each rank reads by itself. Throws Error(input) where the file is damaged, or its states
+/// MiB at a time. Where `terms` are others than those of the file, the file's are added up to be the first of
+/// them. Each rank reads by itself. Throws Error(input) where the file is damaged, or its states
 /// differ from the graph's in name or type, with a table of the differences.
 CheckpointFacts load_checkpoint(const std::filesystem::path& file, const Graph& graph,
-                                std::span<const HeldTile> tiles, const BytesRead& read = {});
+                                std::span<const HeldTile> tiles, const BytesRead& read = {},
+                                const StateTerms& terms = {});
+
+/// How many states a checkpoint has in other terms than these.
+int states_in_other_terms(const std::filesystem::path& file, const Graph&, const StateTerms&);
 
 /// The tensors of a checkpoint. Throws Error(input) where it is none.
 TensorReader open_checkpoint(const std::filesystem::path& file);

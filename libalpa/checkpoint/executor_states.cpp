@@ -13,7 +13,7 @@ constexpr std::int64_t kPieceBytes = 4 << 20;
 std::vector<HeldTile> tiles_held(Executor& executor) {
   std::vector<HeldTile> held;
   for (const StateTile& tile : executor.state_tiles())
-    held.push_back({tile.state, tile.origin, tile.tile.shape,
+    held.push_back({tile.state, tile.origin, tile.tile.shape, tile.term,
                     [&executor, s = tile.state](std::int64_t first, std::span<std::byte> into) {
                       executor.read_state(s, first, into);
                     },
@@ -41,24 +41,27 @@ void initialize_states(Executor& executor, const Graph& graph, std::int64_t seed
 
 CheckpointFacts load_states(Executor& executor, const Graph& graph, const std::filesystem::path& checkpoint,
                             const BytesRead& read) {
-  return load_checkpoint(checkpoint, graph, tiles_held(executor), read);
+  return load_checkpoint(checkpoint, graph, tiles_held(executor), read, executor.state_terms());
 }
 
 std::unique_ptr<TensorWriter> state_writer(Executor& executor, const Graph& graph,
                                            const std::filesystem::path& checkpoint,
                                            const CheckpointFacts& facts, const Provenance& provenance,
                                            std::optional<WritingRanks> ranks) {
-  return checkpoint_writer(checkpoint, facts, graph, tiles_held(executor), provenance, ranks);
+  return checkpoint_writer(checkpoint, facts, graph, tiles_held(executor), provenance, ranks,
+                           executor.state_terms());
 }
 
 std::vector<std::int64_t> checkpoint_shares(const Graph& graph, const Program& program) {
   std::vector<HeldTensor> tensors;
-  for (const State& state : graph.states) tensors.push_back({unpadded_type(graph, state), {}});
+  const StateTerms terms = state_terms(graph, program);
+  for (const StateIndex s : graph.states.indices())
+    tensors.push_back({stored_type(graph, graph.states[s], terms[s]), {}});
   const int devices = device_count(program);
   for (const DeviceIndex device : indices_to<DeviceIndex>(static_cast<std::size_t>(devices)))
     for (const StateTile& tile : state_tiles(graph, program, device))
       tensors[tile.state].held.push_back(
-          {device, 0, unpadded_region(graph.states[tile.state], tile.origin, tile.tile.shape)});
+          {device, 0, stored_region(graph.states[tile.state], tile.origin, tile.tile.shape, tile.term)});
   return tensor_shares(tensors, devices);
 }
 

@@ -3,10 +3,12 @@
 #include <fmt/core.h>
 
 #include <map>
+#include <optional>
 #include <set>
 
 #include "libalpa/base/error.h"
 #include "libalpa/graph/factoring.h"
+#include "libalpa/graph/lossy_gradients.h"
 #include "libalpa/graph/update_scalars.h"
 
 namespace alpa {
@@ -23,7 +25,17 @@ class Differentiator {
     contributions_[forward_.loss].push_back({seed, layer_of_loss()});
     for (const NodeIndex n : forward_.nodes.reversed_indices()) differentiate(n);
     accumulate();
+    if (options_.precision == Precision::f16 &&
+        (options_.gradient_delay > 0 || options_.gradient_compression != GradientCompression::none))
+      throw Error(ErrorKind::input,
+                  "gradients are delayed or compressed, and those of f16 have another scale in each step",
+                  "precision = \"bf16\"; or gradient_delay = 0 and gradient_compression = \"none\"");
+    std::optional<DelayedGradients> delayed;
+    if (options_.gradient_delay > 0) delayed.emplace(builder_, options_.gradient_delay, gradients_);
+    if (options_.gradient_compression == GradientCompression::powersgd)
+      compress_gradients(builder_, options_.compression_rank, gradients_);
     update();
+    if (delayed) delayed->keep(builder_);
     update_running_averages();
     return without_dead_nodes(builder_.finish());
   }
@@ -99,7 +111,8 @@ class Differentiator {
   }
 
   void accumulate() {
-    for (const State& state : forward_.states) {
+    for (const StateIndex s : forward_.states.indices()) {
+      const State& state = forward_.states[s];
       if (!state.is_parameter) continue;
       const auto found = contributions_.find(state.value);
       if (found == contributions_.end())
@@ -113,7 +126,8 @@ class Differentiator {
         sum.value = builder_.add(op, {sum.value}, {}, state.name + ".gradient");
         set_wire_type(sum.value);
       }
-      gradients_.push_back({summed(sums, Phase::update, sums.front().layer), sums.front().layer});
+      const int layer = sums.front().layer;
+      gradients_.push_back({s, summed(sums, Phase::update, layer), layer});
       set_wire_type(gradients_.back().value);
     }
   }
@@ -128,15 +142,14 @@ class Differentiator {
 
   void update() {
     std::vector<ValueIndex> all;
-    for (const Contribution& gradient : gradients_) all.push_back(gradient.value);
+    for (const ParameterGradient& gradient : gradients_) all.push_back(gradient.value);
     builder_.set_place(Phase::update, 0);
     scalars_ =
         builder_.input(InputKind::update_scalars, {DType::f32, {UpdateScalars::kCount}}, "update_scalars");
     const ValueIndex norm = builder_.add("sum_squares", all, {}, "gradient norm");
     builder_.graph().gradient_square_sum = norm;
-    std::size_t g = 0;
-    for (const State& state : forward_.states)
-      if (state.is_parameter) update_parameter(state, gradients_[g++], norm);
+    for (const ParameterGradient& gradient : gradients_)
+      update_parameter(forward_.states[gradient.parameter], gradient, norm);
   }
 
   void update_running_averages() {
@@ -177,7 +190,7 @@ class Differentiator {
     bool has_master() const { return weights != parameter.value; }
   };
 
-  void update_parameter(const State& parameter, const Contribution& gradient, ValueIndex norm) {
+  void update_parameter(const State& parameter, const ParameterGradient& gradient, ValueIndex norm) {
     const TensorType type = builder_.type(parameter.value);
     const TensorType full{DType::f32, type.shape};
     builder_.set_place(Phase::update, gradient.layer);
@@ -319,7 +332,7 @@ class Differentiator {
   ValueIndex scalars_;
   std::set<ValueIndex> dependent_;
   std::map<ValueIndex, std::vector<Contribution>> contributions_;
-  std::vector<Contribution> gradients_;  ///< of parameters, in the order of the states
+  std::vector<ParameterGradient> gradients_;  ///< in the order of the states
 };
 
 }  // namespace

@@ -67,11 +67,12 @@ std::string graph_text(const Graph& graph) {
     text += fmt::format("input %{} kind {} {}\n", input.value, static_cast<int>(input.kind),
                         type_text(value_of(graph, input.value).type));
   for (const State& state : graph.states)
-    text += fmt::format(
-        "state %{} '{}' {} init {} {} next %{} {}{}\n", state.value, state.name,
-        type_text(value_of(graph, state.value).type), static_cast<int>(state.initializer.kind),
-        state.initializer.scale, state.next, state.follows,
-        state.unpadded.empty() ? "" : fmt::format(" unpadded {}", fmt::join(state.unpadded, "x")));
+    text +=
+        fmt::format("state %{} '{}' {} init {} {} next %{} {}{}{}\n", state.value, state.name,
+                    type_text(value_of(graph, state.value).type), static_cast<int>(state.initializer.kind),
+                    state.initializer.scale, state.next, state.follows,
+                    state.unpadded.empty() ? "" : fmt::format(" unpadded {}", fmt::join(state.unpadded, "x")),
+                    state.holds_terms ? " in terms" : "");
   for (const Node& node : graph.nodes) {
     std::string results, operands;
     for (const ValueIndex v : node.results)

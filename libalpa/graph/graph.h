@@ -64,13 +64,14 @@ struct Initializer {
 
 /// What lives from step to step: parameters, optimizer moments, master weights.
 struct State {
-  std::string name;  ///< global name, e.g. "block.0.attention.query"
-  ValueIndex value;  ///< at the start of the step
-  ValueIndex next;   ///< after the update; -1: never updated
-  Initializer initializer;
+  std::string name;       ///< global name, e.g. "block.0.attention.query"
+  ValueIndex value = {};  ///< at the start of the step
+  ValueIndex next = {};   ///< after the update; -1: never updated
+  Initializer initializer = {};
   bool is_parameter = false;
-  std::string follows;  ///< master weights: the parameter whose initial value they take; else ""
-  bool decays = true;   ///< parameters of two or more dimensions: weight decay applies
+  std::string follows = {};  ///< master weights: the parameter whose initial value they take; else ""
+  bool decays = true;        ///< parameters of two or more dimensions: weight decay applies
+  bool holds_terms = false;  ///< only sums of it matter: devices may hold terms of it between steps
   Shape unpadded = {};  ///< extents without the padding at the end of dimensions, which starts as 0, stays
                         ///< so, and is in no file; empty: there is none
 };

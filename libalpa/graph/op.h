@@ -27,12 +27,8 @@ struct OpCall {
   const Attributes& attributes;
 };
 
-/// In which operands the operator is linear, so that unreduced (partial) values may pass through it.
-enum class Linearity {
-  none,
-  first_operand,  ///< op(x + y, ...) = op(x, ...) + op(y, ...)
-  joint,          ///< linear in all operands together, as add: either all are partial or none
-};
+/// Of OpDef::linear_operands: all of them, as of add.
+constexpr std::size_t kAllOperands = 99;
 
 /// Everything the library knows about one operator, except its kernels.
 ///
@@ -48,7 +44,11 @@ struct OpDef {
   /// Element types of the results, "same" (as the operand that it overwrites, or as operand 0) or a type
   /// name, comma separated. Empty: all "same".
   std::string_view result_types = "";
-  Linearity linear = Linearity::none;
+
+  /// So many of its first operands it is linear in, taken together: op(x + y, u + v, ...) = op(x, u, ...) +
+  /// op(y, v, ...). Terms of sums that are yet to be added up (partial values) may pass through them: all of
+  /// them are partial then, or none.
+  std::size_t linear_operands = 0;
 
   /// FLOPs of one innermost iteration: times the product of all factors. `flops` replaces it where that is
   /// not right.

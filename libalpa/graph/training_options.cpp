@@ -59,6 +59,18 @@ void describe(TrainingOptions& o, OptionsVisitor& visit) {
        {"bf16", GradientWire::bf16,
         "bf16, half of the bytes of f32: each device rounds its term, and so does each addition; what goes "
         "from stage to stage, as of tied weights, stays as it is"}});
+  visit.field(
+      "gradient_compression", o.gradient_compression, "what devices send of their gradients",
+      {{"none", GradientCompression::none, "all of them"},
+       {"powersgd", GradientCompression::powersgd,
+        "of each matrix two thin ones of which it is nearly the product, where they have at most half of its "
+        "elements; what that leaves out is added to the next step's gradient; takes f32 sums, not f16"}});
+  visit.field("compression_rank", o.compression_rank, "powersgd: columns of the thin matrices",
+              between(1, kMostRank));
+  visit.field("gradient_delay", o.gradient_delay,
+              "updates go by the gradients of so many steps before, which devices add up meanwhile; 0 in the "
+              "first steps; not f16",
+              between(0, kMostDelay));
   visit.field("optimizer", o.optimizer, "how gradients change the weights",
               {{"adamw", OptimizerKind::adamw, "Adam with decoupled weight decay"},
                {"adafactor", OptimizerKind::adafactor,

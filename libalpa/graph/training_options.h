@@ -12,6 +12,7 @@ enum class Precision { f32, bf16, f16 };
 enum class OptimizerKind { adamw, adafactor, sgd };
 enum class GradientSum { f32, parameters };
 enum class GradientWire { sum, bf16 };
+enum class GradientCompression { none, powersgd };
 enum class LearningRateSchedule { constant, cosine, linear };
 
 /// What a model is asked to predict.
@@ -33,6 +34,9 @@ struct TrainingOptions {
   std::int64_t loss_scale_steps = 2000;  ///< f16: without overflow, until it is doubled
   GradientSum gradient_sum = GradientSum::f32;
   GradientWire gradient_wire = GradientWire::sum;
+  GradientCompression gradient_compression = GradientCompression::none;
+  std::int64_t compression_rank = 4;
+  std::int64_t gradient_delay = 0;  ///< steps
   OptimizerKind optimizer = OptimizerKind::adamw;
   double learning_rate = 3e-4;
   double beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8;

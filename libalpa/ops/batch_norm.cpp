@@ -75,7 +75,7 @@ constinit const OpDef channel_mean{
     .rule = "",
     .make_rule = mean_rule,
     .result_types = "f32",
-    .linear = Linearity::first_operand,
+    .linear_operands = 1,
     .settings = "size_b:integer",
 };
 
@@ -151,7 +151,7 @@ constinit const OpDef batch_norm_sums{
     .rule = "",
     .make_rule = sums_rule,
     .result_types = "f32,f32",
-    .linear = Linearity::first_operand,
+    .linear_operands = 1,
     .flops_per_point = 5,
     .internal = true,
     .untimed = "epsilon",
@@ -175,7 +175,7 @@ constinit const OpDef batch_norm_relu_sums{
     .rule = "",
     .make_rule = relu_sums_rule,
     .result_types = "f32,f32",
-    .linear = Linearity::first_operand,
+    .linear_operands = 1,
     .flops_per_point = 8,
     .internal = true,
     .untimed = "epsilon",

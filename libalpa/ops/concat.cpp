@@ -29,7 +29,7 @@ constinit const OpDef concat{
     .name = "concat",
     .rule = "",
     .make_rule = concat_rule,
-    .linear = Linearity::joint,
+    .linear_operands = kAllOperands,
     .flops_per_point = 0,
     .gradient = concat_gradient,
 };
@@ -38,7 +38,7 @@ constinit const OpDef concat{
 constinit const OpDef slice{
     .name = "slice",
     .rule = "... e -> ... c | whole e c",
-    .linear = Linearity::first_operand,
+    .linear_operands = 1,
     .flops_per_point = 0,
     .internal = true,
     .untimed = "begin",

@@ -52,7 +52,7 @@ constinit const OpDef dropped{
 constinit const OpDef dispatch{
     .name = "dispatch",
     .rule = "g s d, g s k -> e g c d | whole s k c",
-    .linear = Linearity::first_operand,
+    .linear_operands = 1,
     .flops = no_flops,
     .gradient = dispatch_gradient,
     .settings = "size_e:integer size_c:integer",
@@ -63,7 +63,7 @@ constinit const OpDef dispatch{
 constinit const OpDef dispatch_grad{
     .name = "dispatch_grad",
     .rule = "e g c d, g s k -> g s d | whole s k c",
-    .linear = Linearity::first_operand,
+    .linear_operands = 1,
     .flops = row_flops<0>,
     .ids = 1,
     .internal = true,
@@ -73,7 +73,7 @@ constinit const OpDef dispatch_grad{
 constinit const OpDef combine{
     .name = "combine",
     .rule = "e g c d, g s k, g s k -> g s d | whole s k c",
-    .linear = Linearity::first_operand,
+    .linear_operands = 1,
     .flops = row_flops<0>,
     .gradient = combine_gradient,
     .ids = 1,
@@ -83,7 +83,7 @@ constinit const OpDef combine{
 constinit const OpDef combine_grad_rows{
     .name = "combine_grad_rows",
     .rule = "g s d, g s k, g s k -> e g c d | whole s k c",
-    .linear = Linearity::first_operand,
+    .linear_operands = 1,
     .flops = weighted_copy_flops,
     .ids = 1,
     .internal = true,
@@ -94,7 +94,7 @@ constinit const OpDef combine_grad_weights{
     .name = "combine_grad_weights",
     .rule = "g s d, e g c d, g s k -> g s k | whole s k c",
     .result_types = "f32",
-    .linear = Linearity::first_operand,
+    .linear_operands = 1,
     .flops = row_flops<1>,
     .ids = 2,
     .internal = true,

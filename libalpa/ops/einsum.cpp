@@ -103,7 +103,7 @@ constinit const OpDef rearrange{
     .name = "rearrange",
     .rule = "",
     .make_rule = rearrange_rule,
-    .linear = Linearity::first_operand,
+    .linear_operands = 1,
     .flops_per_point = 0,
     .gradient = rearrange_gradient,
     .settings = "equation:text size_*:integer?",

@@ -95,7 +95,7 @@ std::vector<ValueIndex> add_relu_gradient(GraphBuilder& g, const Node& node, std
 constinit const OpDef add{
     .name = "add",
     .rule = "..., ... -> ...",
-    .linear = Linearity::joint,
+    .linear_operands = kAllOperands,
     .gradient =
         [](GraphBuilder&, const Node&, std::span<const ValueIndex> dy) {
           return std::vector<ValueIndex>{dy[0], dy[0]};
@@ -112,7 +112,7 @@ constinit const OpDef mul{
 constinit const OpDef scale{
     .name = "scale",
     .rule = "... -> ...",
-    .linear = Linearity::first_operand,
+    .linear_operands = 1,
     .gradient = scale_gradient,
     .settings = "factor:number",
     .untimed = "factor",
@@ -130,7 +130,7 @@ constinit const OpDef reduce_leading{
     .name = "reduce_leading",
     .rule = "",
     .make_rule = reduce_leading_rule,
-    .linear = Linearity::first_operand,
+    .linear_operands = 1,
     .cuda_workspace_bytes = leading_sums,
     .accumulates = true,
     .internal = true,

@@ -83,7 +83,7 @@ constinit const OpDef reduce_sum{
     .name = "reduce_sum",
     .rule = "... -> ",
     .result_types = "f32",
-    .linear = Linearity::first_operand,
+    .linear_operands = 1,
     .cuda_workspace_bytes = double_sum_bytes,
     .is_total = true,
     .accumulates = true,

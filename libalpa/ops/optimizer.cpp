@@ -51,7 +51,7 @@ constinit const OpDef accumulate{
     .name = "accumulate",
     .rule = "... -> ...",
     .result_types = "f32",
-    .linear = Linearity::first_operand,
+    .linear_operands = 1,
     .sums_micro_batches = true,
     .accumulates = true,
     .internal = true,
@@ -61,9 +61,18 @@ constinit const OpDef accumulate{
 constinit const OpDef accumulate_rounded{
     .name = "accumulate_rounded",
     .rule = "... -> ...",
-    .linear = Linearity::first_operand,
+    .linear_operands = 1,
     .sums_micro_batches = true,
     .accumulates = true,
+    .internal = true,
+};
+
+// A gradient, for the next step.
+constinit const OpDef held_back{
+    .name = "held_back",
+    .rule = "... -> ...",
+    .linear_operands = 1,
+    .flops_per_point = 0,
     .internal = true,
 };
 

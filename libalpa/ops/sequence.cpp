@@ -27,7 +27,7 @@ constinit const OpDef step_weights{
 constinit const OpDef pool_steps{
     .name = "pool_steps",
     .rule = "b s ..., b s -> b ...",
-    .linear = Linearity::first_operand,
+    .linear_operands = 1,
     .flops_per_point = 2,
     .gradient = pool_gradient,
 };
@@ -36,7 +36,7 @@ constinit const OpDef pool_steps{
 constinit const OpDef pool_steps_grad{
     .name = "pool_steps_grad",
     .rule = "b ..., b s -> b s ...",
-    .linear = Linearity::first_operand,
+    .linear_operands = 1,
     .internal = true,
 };
 

@@ -105,7 +105,9 @@ void check_values(const Placement& placement) {
       if (!fits(value.type.shape, *each, plan.mesh_of(stage).shape))
         refuse(fmt::format("value {} ({} {}) cannot be laid out as {}", v, value.name, type_text(value.type),
                            spec_text(*each)));
-    if (value.kind == ValueKind::state && layout.is_partial())
+    const StateIndex state = placement.uses().state_at[v];
+    const bool may_hold_terms = state >= 0 && graph.states[state].holds_terms && layout.partial_max == 0;
+    if (value.kind == ValueKind::state && layout.is_partial() && !may_hold_terms)
       refuse(fmt::format("state '{}' is laid out as {}, which is partial", value.name, spec_text(layout)));
   }
   for (const State& state : graph.states)

@@ -22,6 +22,15 @@ int device_count(const Program& program) {
   return devices;
 }
 
+Indexed<StateIndex, int> state_terms(const Graph& graph, const Program& program) {
+  Indexed<StateIndex, int> terms(graph.states.size(), 1);
+  for (const MeshProgram& mesh : program.meshes)
+    for (const StateIndex s : graph.states.indices())
+      if (const BufferIndex b = mesh.state_buffer[s]; b >= 0)
+        terms[s] = std::max(terms[s], term_count(mesh.buffers[b].layout, mesh.mesh.shape));
+  return terms;
+}
+
 std::vector<StateTile> state_tiles(const Graph& graph, const Program& program, DeviceIndex device) {
   const ProgramPlace place = place_of(program, device);
   const MeshProgram& mesh = program.meshes[place.mesh];
@@ -31,7 +40,8 @@ std::vector<StateTile> state_tiles(const Graph& graph, const Program& program, D
     if (b < 0) continue;
     const Buffer& buffer = mesh.buffers[b];
     const Shape& whole = value_of(graph, buffer.value).type.shape;
-    tiles.push_back({s, buffer.tile, tile_origin(whole, buffer.layout, mesh.mesh.shape, place.coordinate)});
+    tiles.push_back({s, buffer.tile, tile_origin(whole, buffer.layout, mesh.mesh.shape, place.coordinate),
+                     term_at(buffer.layout, mesh.mesh.shape, place.coordinate)});
   }
   return tiles;
 }

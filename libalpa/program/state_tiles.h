@@ -13,6 +13,7 @@ struct StateTile {
   StateIndex state;
   TensorType tile;
   Shape origin;  ///< in the whole tensor
+  int term = 0;  ///< of a state that devices hold in terms (State::holds_terms)
 };
 
 /// Where a device is in a program.
@@ -24,8 +25,11 @@ ProgramPlace place_of(const Program&, DeviceIndex);
 
 int device_count(const Program&);
 
+/// How many terms devices hold of each state: 1 but where State::holds_terms.
+Indexed<StateIndex, int> state_terms(const Graph&, const Program&);
+
 /// The states that a device holds between steps, all it has of each in one tile. Where devices hold the same
-/// elements, copies on other meshes among them, they are equal between steps.
+/// elements of a term, copies on other meshes among them, they are equal between steps.
 std::vector<StateTile> state_tiles(const Graph&, const Program&, DeviceIndex);
 
 }  // namespace alpa

@@ -219,6 +219,10 @@ std::vector<StateTile> Executor::state_tiles() const {
   return alpa::state_tiles(state_->graph, *state_->programs[0], state_->device_of_rank());
 }
 
+Indexed<StateIndex, int> Executor::state_terms() const {
+  return alpa::state_terms(state_->graph, *state_->programs[0]);
+}
+
 void Executor::write_state(StateIndex state, const void* host) {
   write_state(state, 0, {static_cast<const std::byte*>(host), state_->state_bytes(state)});
 }

@@ -45,6 +45,7 @@ class Executor {
   const StepSamples& samples() const;  ///< that this rank takes in a step
 
   std::vector<StateTile> state_tiles() const;
+  Indexed<StateIndex, int> state_terms() const;  ///< of all devices
   /// Host copies of all bytes of a tile, or of those from `first` on; blocks until done.
   void write_state(StateIndex state, const void* host);
   void read_state(StateIndex state, void* host);

@@ -1,6 +1,7 @@
 #include "libalpa/semantics/graph_uses.h"
 
 #include <algorithm>
+#include <array>
 
 namespace alpa {
 namespace {
@@ -85,9 +86,8 @@ Phase phase_of_transfer(const Graph& graph, ValueIndex value) {
 }
 
 bool is_of_update_alone(const GraphUses& uses, const State& state) {
-  return state.next >= 0 && std::ranges::all_of(uses.users_of(state.value), [&](NodeIndex user) {
-           return node_of(uses.graph, user).phase == Phase::update;
-         });
+  return state.next >= 0 && std::ranges::equal(uses.users_of(state.value),
+                                               std::array{value_of(uses.graph, state.next).producer});
 }
 
 std::vector<ValueIndex> states_of_updates_alone(const GraphUses& uses) {

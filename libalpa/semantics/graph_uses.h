@@ -41,7 +41,7 @@ struct GraphUses {
 /// The phase in which a value goes to other stages: states once a step, as sums of gradients do.
 Phase phase_of_transfer(const Graph&, ValueIndex value);
 
-/// Whether nothing but its update takes a state, as optimizer states and master weights.
+/// Whether nothing but the node that updates it takes a state, as optimizer states and master weights.
 bool is_of_update_alone(const GraphUses&, const State&);
 
 /// The values of all such states, sorted.

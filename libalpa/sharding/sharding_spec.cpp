@@ -85,6 +85,20 @@ int replica_count(const ShardingSpec& spec, const MeshShape& mesh) {
   return copies;
 }
 
+int term_count(const ShardingSpec& spec, const MeshShape& mesh) {
+  int terms = 1;
+  for (std::size_t axis = 0; axis < mesh.size(); ++axis)
+    if (spec.partial_sum >> axis & 1) terms *= mesh[axis];
+  return terms;
+}
+
+int term_at(const ShardingSpec& spec, const MeshShape& mesh, const std::vector<int>& coordinate) {
+  int term = 0;
+  for (std::size_t axis = 0; axis < mesh.size(); ++axis)
+    if (spec.partial_sum >> axis & 1) term = term * mesh[axis] + coordinate[axis];
+  return term;
+}
+
 int different_tiles(const ShardingSpec& spec, const MeshShape& mesh, int devices) {
   std::set<int> tiles;
   for (int device = 0; device < devices; ++device) {

@@ -47,6 +47,10 @@ Shape tile_origin(const Shape& whole, const ShardingSpec&, const MeshShape&,
 /// How many devices hold each element (partial terms do not count as copies).
 int replica_count(const ShardingSpec&, const MeshShape&);
 
+/// Into how many terms a sum is divided, and which of them the device at this mesh coordinate has.
+int term_count(const ShardingSpec&, const MeshShape&);
+int term_at(const ShardingSpec&, const MeshShape&, const std::vector<int>& coordinate);
+
 /// How many different tiles the first `devices` of the mesh hold.
 int different_tiles(const ShardingSpec&, const MeshShape&, int devices);
 

@@ -42,7 +42,7 @@ void mark_partial(const OpDef& op, const ShardingRule& rule, const Strategy& str
     const int choice = strategy[axis];
     const std::uint32_t bit = 1u << axis;
     if (choice == kPassPartialAxis) {
-      const std::size_t through = op.linear == Linearity::joint ? layout.operands.size() : 1;
+      const std::size_t through = std::min(op.linear_operands, layout.operands.size());
       for (std::size_t i = 0; i < through; ++i) layout.operands[i].partial_sum |= bit;
       for (ShardingSpec& result : layout.results) result.partial_sum |= bit;
     }
@@ -81,7 +81,7 @@ std::vector<Strategy> strategies(const OpDef& op, const OpCall& whole, const Mes
   std::vector<int> choices;
   for (int f = 0; f < static_cast<int>(rule.factors.size()); ++f)
     if (can_split(rule, f)) choices.push_back(f);
-  if (op.linear != Linearity::none) choices.push_back(kPassPartialAxis);
+  if (op.linear_operands > 0) choices.push_back(kPassPartialAxis);
   for (std::size_t axis = 0; axis < mesh.size(); ++axis) {
     const std::size_t known = found.size();
     for (std::size_t s = 0; s < known; ++s)

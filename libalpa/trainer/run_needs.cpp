@@ -93,10 +93,12 @@ std::int64_t most_new_checkpoints(std::int64_t saves, std::int64_t existing, std
   return std::min(saves, std::max<std::int64_t>(keep - existing, 0) + 1);
 }
 
-std::string disk_shortfall(const Graph& graph, const std::filesystem::path& run_dir,
+std::string disk_shortfall(const Graph& graph, const Program& program, const std::filesystem::path& run_dir,
                            std::int64_t checkpoints) {
   std::int64_t checkpoint_bytes = 0;
-  for (const State& state : graph.states) checkpoint_bytes += byte_count(value_of(graph, state.value).type);
+  const StateTerms terms = state_terms(graph, program);
+  for (const StateIndex s : graph.states.indices())
+    checkpoint_bytes += byte_count(stored_type(graph, graph.states[s], terms[s]));
   const double needed = static_cast<double>(checkpoints) * static_cast<double>(checkpoint_bytes),
                there = free_bytes(run_dir);
   if (needed <= there) return "";

@@ -48,6 +48,7 @@ std::int64_t most_new_checkpoints(std::int64_t saves, std::int64_t existing, std
 
 /// "" where the file system of the run folder has room for so many checkpoints more, else what is missing. A
 /// quota is not seen.
-std::string disk_shortfall(const Graph&, const std::filesystem::path& run_dir, std::int64_t checkpoints);
+std::string disk_shortfall(const Graph&, const Program&, const std::filesystem::path& run_dir,
+                           std::int64_t checkpoints);
 
 }  // namespace alpa

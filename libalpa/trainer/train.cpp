@@ -150,9 +150,9 @@ class Run {
     if (is_emulated()) return;
     const std::int64_t saves = saves_left(step_, total_steps_, settings_.checkpoint_every),
                        existing = std::ssize(checkpointed_steps(settings_.run_dir));
-    shortfall(
-        disk_shortfall(graph_, settings_.run_dir, most_new_checkpoints(saves, existing, settings_.keep)),
-        "another --run-dir, a smaller --keep, or free some space");
+    shortfall(disk_shortfall(graph_, training_, settings_.run_dir,
+                             most_new_checkpoints(saves, existing, settings_.keep)),
+              "another --run-dir, a smaller --keep, or free some space");
   }
 
   /// The largest arena of a rank, as allocated.
@@ -189,6 +189,10 @@ class Run {
       read_together(ranks_.files, *control_stream_, [&](const BytesRead& read) {
         facts = load_states(*executor_, graph_, checkpoint, read);
       });
+    });
+    first_rank([&] {
+      if (const int others = states_in_other_terms(checkpoint, graph_, executor_->state_terms()); others > 0)
+        log_.info(fmt::format("{} states are summed up, as the checkpoint has other terms of them", others));
     });
     step_ = facts.step;
     samples_ = facts.samples;

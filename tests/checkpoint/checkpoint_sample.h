@@ -47,7 +47,7 @@ struct StatesInMemory {
     const Shape unpadded = unpadded_type(graph, graph.states[state]).shape;  // numbers are as without padding
     storage.emplace_back(static_cast<std::size_t>(element_count(shape) * dtype_bytes(whole.dtype)));
     auto* const bytes = reinterpret_cast<std::byte*>(storage.back().data());
-    tiles.push_back({state, std::move(origin), std::move(shape),
+    tiles.push_back({state, std::move(origin), std::move(shape), 0,
                      [bytes](std::int64_t first, std::span<std::byte> into) {
                        std::copy_n(bytes + first, into.size(), into.begin());
                      },

@@ -110,6 +110,39 @@ TEST_F(Checkpoint, HasNoPaddingOfAnyDimension) {
   EXPECT_EQ(read.storage, expected.storage);
 }
 
+/// A sum that devices hold in terms: term t of element i is 10^t (i + salt), padding left aside.
+StatesInMemory in_terms(int terms, std::int64_t padding, float salt) {
+  StatesInMemory states;
+  states.add_state("error", {DType::f32, {6 + padding, 5}});
+  states.graph.states.back().holds_terms = true;
+  if (padding > 0) states.graph.states.back().unpadded = {6, 5};
+  for (int term = 0; term < terms; ++term) {
+    states.add_tile(0, {0, 0}, {6 + padding, 5}, salt);
+    states.tiles.back().term = term;
+    auto* const values = reinterpret_cast<float*>(states.storage.back().data());
+    for (std::int64_t i = 0; i < 30; ++i) values[i] *= std::pow(10.0f, static_cast<float>(term));
+    std::fill(values + 30, values + 30 + 5 * padding, 0.0f);
+  }
+  return states;
+}
+
+TEST_F(Checkpoint, HasTermsOfSumsOneByOneAndAddsThemUpWhereThereAreOthers) {
+  const StatesInMemory saved = in_terms(3, 2, 1);
+  save_checkpoint(path_, {42, 336, {}, "batch = 8\n"}, saved.graph, saved.tiles, {}, {}, StateTerms{3});
+  EXPECT_EQ(open_checkpoint(path_).tensors().at("error"), (TensorType{DType::f32, {3, 6, 5}}));
+  StatesInMemory same = in_terms(3, 1, -9);
+  load_checkpoint(path_, same.graph, same.tiles, {}, StateTerms{3});
+  EXPECT_EQ(same.storage, in_terms(3, 1, 1).storage);
+  EXPECT_EQ(states_in_other_terms(path_, same.graph, StateTerms{3}), 0);
+  StatesInMemory fewer = in_terms(2, 0, -9), sum = in_terms(1, 0, 1);
+  load_checkpoint(path_, fewer.graph, fewer.tiles, {}, StateTerms{2});
+  auto* const values = reinterpret_cast<float*>(sum.storage[0].data());
+  for (int i = 0; i < 30; ++i) values[i] *= 111;
+  EXPECT_EQ(fewer.storage[0], sum.storage[0]);
+  EXPECT_EQ(fewer.storage[1], std::vector<char>(fewer.storage[1].size(), 0));
+  EXPECT_EQ(states_in_other_terms(path_, fewer.graph, StateTerms{2}), 1);
+}
+
 TEST_F(Checkpoint, HoldsTheLossScaleOfF16AndRefusesOneThatNoRunComesTo) {
   const StatesInMemory states = StatesInMemory::whole(0);
   const auto saved = [&](const LossScale& scale) {

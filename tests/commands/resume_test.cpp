@@ -108,6 +108,41 @@ TEST_F(Resume, IsBitForBitTheMixedRunOnFourRanksWithAdafactor) {
   expect_same_after_ten_steps("mixed", 4);
 }
 
+/// Where bytes count, so that devices send factors and hold their errors in terms.
+constexpr const char* kSlowNetwork = R"(name = "slow"
+device = "CPU, 1 thread"
+nodes = 1
+devices_per_node = 4
+memory_gib = 2
+f32_tflops = 10
+bf16_tflops = 10
+memory_gb_per_s = 100
+launch_us = 0
+within_node = { latency_us = 0, gb_per_s = 0.001 }
+)";
+
+TEST_F(Resume, HasTheErrorsOfCompressedGradientsOfEachRankAndSumsThemUpUnderAnotherPlan) {
+  write("slow.toml", kSlowNetwork);
+  for (const auto& [ranks, method] : {std::pair(4, "data-parallel"), {2, "data-parallel"}, {1, "serial"}}) {
+    const CommandResult made =
+        run("alpa-plan " ALPA_SOURCE_DIR "/tests/data/tiny_powersgd.toml --cluster slow.toml --method " +
+            std::string(method) + " --devices " + std::to_string(ranks) + " --out on" +
+            std::to_string(ranks) + ".h5");
+    ASSERT_EQ(made.status, 0) << made.output;
+  }
+  expect_same_after_ten_steps("on4", 4);
+  const TensorReader saved(checkpoint("halves", 10), "alpa-checkpoint", "1.0");
+  EXPECT_EQ(saved.tensors().at("block.0.mlp.up.error").shape, (Shape{4, 32, 128}));
+  train("on1", 1, "serial", "--steps 12");
+  EXPECT_THAT(run(training("on2", "halves", "--steps 11 --resume must"), 2).output,
+              HasSubstr(" states are summed up, as the checkpoint has other terms"));
+  train("on1", 1, "halves", "--steps 12 --resume must");
+  const std::vector<double> wanted = numbers("serial", "loss"), found = numbers("halves", "loss");
+  ASSERT_EQ(found.size(), 12u);
+  for (std::size_t i = 0; i < wanted.size(); ++i)
+    EXPECT_NEAR(found[i], wanted[i], 1e-5 * wanted[i]) << "step " << i + 1;
+}
+
 std::vector<double> values_of(const TensorReader& file, const std::string& name) {
   const TensorType type = file.tensors().at(name);
   EXPECT_EQ(type.dtype, DType::f32);

@@ -12,7 +12,7 @@ using I = std::int64_t;
 
 Attributes equation(const std::string& text) { return {{"equation", text}}; }
 
-Attributes adamw(double clip) {
+Attributes adamw_with(double clip) {
   return {{"beta1", 0.9}, {"beta2", 0.95}, {"epsilon", 1e-8}, {"weight_decay", 0.1}, {"clip", clip}};
 }
 
@@ -26,7 +26,7 @@ Attributes adafactor(I rows, I columns, I elements) {
   return {{"elements", elements}, {"weight_decay", 0.1}, {"rows", rows}, {"columns", columns}};
 }
 
-Attributes sgd(double clip) { return {{"momentum", 0.9}, {"weight_decay", 0.1}, {"clip", clip}}; }
+Attributes sgd_with(double clip) { return {{"momentum", 0.9}, {"weight_decay", 0.1}, {"clip", clip}}; }
 
 Attributes nesterov() {
   return {{"momentum", 0.9}, {"weight_decay", 0.1}, {"clip", 0.1}, {"nesterov", I{1}}};
@@ -170,10 +170,10 @@ std::vector<OpCase> all_cases() {
       {"adafactor_sums", "t[3x7]", factored(0, 1)},
       {"adafactor_sums", "t[5x3x7x4]", factored(0, 2)},
       {"adafactor_sums", "t[3x613x37]", factored(1, 2)},
-      {"adamw", "f[3x7] f[3x7] f[3x7] p[3x7] p[6] p[]", adamw(0)},
-      {"adamw", "f[9001] f[9001] f[9001] p[9001] p[6] p[]", adamw(0.1)},
-      {"adamw_master", "f[5x7] f[5x7] f[5x7] p[5x7] p[6] p[] b[5x7]", adamw(0.5)},
-      {"adamw_master", "f[5x7] b[5x7] f[5x7] p[5x7] p[6] p[] b[5x7]", adamw(0.5)},
+      {"adamw", "f[3x7] f[3x7] f[3x7] p[3x7] p[6] p[]", adamw_with(0)},
+      {"adamw", "f[9001] f[9001] f[9001] p[9001] p[6] p[]", adamw_with(0.1)},
+      {"adamw_master", "f[5x7] f[5x7] f[5x7] p[5x7] p[6] p[] b[5x7]", adamw_with(0.5)},
+      {"adamw_master", "f[5x7] b[5x7] f[5x7] p[5x7] p[6] p[] b[5x7]", adamw_with(0.5)},
       {"bias_add", "t[3x2x5] t[5]", {}},
       {"bias_add", "t[3x2x5] t[2x5]", {}},
       {"bias_add", "t[130x70] t[70]", {}},
@@ -256,10 +256,10 @@ std::vector<OpCase> all_cases() {
       {"running_update", "f[7] f[7] p[4]", {{"momentum", 0.1}, {"groups", I{3}}}},
       {"running_update", "f[301] p[301] p[4]", {{"momentum", 1.0}, {"correction", 1.25}, {"groups", I{1}}}},
       {"scale", "t[3x5]", {{"factor", -1.5}}},
-      {"sgd", "f[3x7] f[3x7] f[3x7] p[6] p[]", sgd(0)},
+      {"sgd", "f[3x7] f[3x7] f[3x7] p[6] p[]", sgd_with(0)},
       {"sgd", "f[3x7] f[3x7] f[3x7] p[6] p[]", nesterov()},
-      {"sgd_master", "f[3x7] f[3x7] f[3x7] p[6] p[] b[3x7]", sgd(0.1)},
-      {"sgd_master", "f[3x7] b[3x7] f[3x7] p[6] p[] b[3x7]", sgd(0.1)},
+      {"sgd_master", "f[3x7] f[3x7] f[3x7] p[6] p[] b[3x7]", sgd_with(0.1)},
+      {"sgd_master", "f[3x7] b[3x7] f[3x7] p[6] p[] b[3x7]", sgd_with(0.1)},
       {"slice", "t[3x2x12]", {{"begin", I{5}}, {"size_c", I{7}}}},
       {"slice", "t[90x103]", {{"begin", I{0}}, {"size_c", I{70}}}},
       {"sum_squares", "t[3x5]", {{"weight", 0.25}}},
@@ -308,6 +308,7 @@ std::vector<OpCase> all_cases() {
     cases.push_back({"combine_grad_rows", x + slots + weights, sizes, ids});
     cases.push_back({"combine_grad_weights", x + " " + rows + slots, {}, ids});
   }
+  add_low_rank_cases(cases);
   for (const char* name : {"add", "add_relu", "mul"})
     for (const char* operands : {"t[3x5] t[3x5]", "t[17000] t[17000]"}) cases.push_back({name, operands, {}});
   for (const char* name : {"gelu", "silu", "sigmoid", "relu"}) {

@@ -6,17 +6,19 @@
 namespace alpa {
 namespace {
 
+std::size_t linear_operands(const PreparedCase& p) {
+  return std::min(p.op->linear_operands, p.operands.size());
+}
+
 /// The case with other values in the operands that the operator is linear in. Of the others nothing is asked.
 PreparedCase with_other_terms(PreparedCase p) {
-  const std::size_t linear = p.op->linear == Linearity::joint ? p.operands.size() : 1;
-  for (std::size_t i = 0; i < linear; ++i)
+  for (std::size_t i = 0; i < linear_operands(p); ++i)
     p.values[i] = rounded(uniform_values(element_count(p.operands[i].shape), -1, 1, 500 + i), DType::f32);
   return p;
 }
 
 PreparedCase with_sums(PreparedCase x, const PreparedCase& y) {
-  const std::size_t linear = x.op->linear == Linearity::joint ? x.operands.size() : 1;
-  for (std::size_t i = 0; i < linear; ++i) {
+  for (std::size_t i = 0; i < linear_operands(x); ++i) {
     for (std::size_t e = 0; e < x.values[i].size(); ++e) x.values[i][e] += y.values[i][e];
     x.values[i] = rounded(x.values[i], DType::f32);
   }
@@ -43,7 +45,7 @@ TEST_P(Linear, OperatorsGiveForASumTheSumOfWhatTheyGiveForItsTerms) {
 std::vector<std::string> linear_ops() {
   std::vector<std::string> names;
   for (const OpDef* op : op_catalog().all())
-    if (op->linear != Linearity::none) names.emplace_back(op->name);
+    if (op->linear_operands > 0) names.emplace_back(op->name);
   return names;
 }
 

@@ -60,6 +60,9 @@ ReferenceResults gru_reference(const ReferenceCall&);
 ReferenceResults gru_grad_reference(const ReferenceCall&);
 ReferenceResults layer_norm_reference(const ReferenceCall&);
 ReferenceResults layer_norm_grad_reference(const ReferenceCall&);
+ReferenceResults low_rank_product_reference(const ReferenceCall&);
+ReferenceResults orthonormal_columns_reference(const ReferenceCall&);
+ReferenceResults renewed_columns_reference(const ReferenceCall&);
 ReferenceResults lstm_reference(const ReferenceCall&);
 ReferenceResults lstm_grad_reference(const ReferenceCall&);
 ReferenceResults max_pool_reference(const ReferenceCall&);
@@ -81,6 +84,7 @@ ReferenceResults balance_loss_reference(const ReferenceCall&);
 ReferenceResults balance_loss_grad_reference(const ReferenceCall&);
 ReferenceResults dispatch_reference(const ReferenceCall&);
 ReferenceResults dropped_reference(const ReferenceCall&);
+ReferenceResults error_feedback_reference(const ReferenceCall&);
 ReferenceResults combine_reference(const ReferenceCall&);
 ReferenceResults combine_grad_weights_reference(const ReferenceCall&);
 

@@ -33,9 +33,11 @@ TEST(MostNewCheckpoints, CountTheOneThatIsBeingWritten) {
 
 TEST(DiskShortfall, NamesWhatIsToBeHeldAndWhatIsFree) {
   const TemporaryFolder folder;
-  const Graph graph = testing_models::tiny_gpt(2, 1);
-  EXPECT_EQ(disk_shortfall(graph, folder.path() / "not" / "yet", 3), "");
-  EXPECT_THAT(disk_shortfall(graph, folder.path() / "not" / "yet", std::int64_t{1} << 50),
+  const TinyTraining training({"gpt", "data-parallel", 2, 2});
+  const Graph& graph = training.graph();
+  const Program& program = training.program();
+  EXPECT_EQ(disk_shortfall(graph, program, folder.path() / "not" / "yet", 3), "");
+  EXPECT_THAT(disk_shortfall(graph, program, folder.path() / "not" / "yet", std::int64_t{1} << 50),
               testing::AllOf(HasSubstr("not/yet' is to hold 1125899906842624 checkpoints of "),
                              HasSubstr(" is free there")));
 }

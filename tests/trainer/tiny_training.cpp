@@ -60,6 +60,11 @@ ModelDefinition tiny_model(const TinyCase& c) {
   ModelDefinition model =
       read_model(source / "tests/data" / ("tiny_" + c.model + ".toml"), {source / "share/blocks"});
   model.training.precision = c.precision;
+  if (c.compression_rank > 0) {
+    model.training.gradient_compression = GradientCompression::powersgd;
+    model.training.compression_rank = c.compression_rank;
+  }
+  model.training.gradient_delay = c.gradient_delay;
   if (c.gradient_clip) model.training.gradient_clip = *c.gradient_clip;
   return model;
 }
@@ -200,13 +205,16 @@ class TinyBatches {
   std::unique_ptr<ArraySource> arrays_;
 };
 
+/// By state, and term of it.
+using TermsOfStates = std::map<std::string, std::map<int, Values>>;
+
 /// Puts a rank's tiles of states to those of other ranks.
-void add_tiles(Executor& executor, const Graph& graph, std::map<std::string, Values>& states) {
+void add_tiles(Executor& executor, const Graph& graph, TermsOfStates& states) {
   for (const StateTile& tile : executor.state_tiles()) {
     const State& state = graph.states[tile.state];
     const Shape& whole = value_of(graph, state.value).type.shape;
-    Values& known = states
-                        .try_emplace(state.name, static_cast<std::size_t>(element_count(whole)),
+    Values& known = states[state.name]
+                        .try_emplace(tile.term, static_cast<std::size_t>(element_count(whole)),
                                      std::numeric_limits<double>::quiet_NaN())
                         .first->second;
     std::vector<std::byte> bytes(static_cast<std::size_t>(byte_count(tile.tile)));
@@ -221,6 +229,16 @@ void add_tiles(Executor& executor, const Graph& graph, std::map<std::string, Val
   }
 }
 
+std::map<std::string, Values> added_up(const TermsOfStates& states) {
+  std::map<std::string, Values> sums;
+  for (const auto& [name, terms] : states)
+    for (const auto& [term, values] : terms) {
+      Values& sum = sums.try_emplace(name, values.size(), 0.0).first->second;
+      for (std::size_t i = 0; i < values.size(); ++i) sum[i] += values[i];
+    }
+  return sums;
+}
+
 }  // namespace
 
 std::string TinyCase::name() const {
@@ -231,7 +249,9 @@ std::string TinyCase::name() const {
                       : rematerialize == Rematerialize::selective ? "_remat_selective"
                                                                   : "") +
                      (nodes > 1 ? "_" + std::to_string(nodes) + "nodes" : "") +
-                     (transfers != kFastestTransfers ? "_" + transfers : "");
+                     (transfers != kFastestTransfers ? "_" + transfers : "") +
+                     (compression_rank > 0 ? "_rank" + std::to_string(compression_rank) : "") +
+                     (gradient_delay > 0 ? "_delay" + std::to_string(gradient_delay) : "");
   for (char& c : text)
     if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
   return text;
@@ -264,7 +284,8 @@ void TinyTraining::set_on_host(std::vector<ValueIndex> states, double host_bytes
 }
 
 TinyCurve TinyTraining::run(int steps, Device& device, Communicator& world,
-                            const std::function<void(Executor&)>& at_end) const {
+                            const std::function<void(Executor&)>& at_end,
+                            const std::function<void(Executor&)>& after_each_step) const {
   // Kernels of another kind of device want other memory.
   const Program training = lower(graph_, plan_, Purpose::train, device.kind()),
                 evaluation = lower(graph_, plan_, Purpose::evaluate, device.kind());
@@ -301,6 +322,7 @@ TinyCurve TinyTraining::run(int steps, Device& device, Communicator& world,
                              static_cast<float>(1 / scale.factor),
                              updates};
     add(executor.run(inputs));
+    if (after_each_step) after_each_step(executor);
     if (step + 1 < steps) continue;
     add(executor.finish());
     curve.evaluation = executor.run(inputs, 1)->loss_sum / count;
@@ -311,19 +333,21 @@ TinyCurve TinyTraining::run(int steps, Device& device, Communicator& world,
 }
 
 TinyCurve TinyTraining::run_on_threads(int steps,
-                                       const std::function<std::unique_ptr<Device>()>& device_of_rank) const {
+                                       const std::function<std::unique_ptr<Device>()>& device_of_rank,
+                                       const std::function<void(Executor&)>& after_each_step) const {
   TinyCurve first;
-  std::map<std::string, Values> states;
+  TermsOfStates states;
   std::mutex one_rank;
   alpa::run_on_threads(plan_.devices(), [&](int rank, Communicator& world) {
     const std::unique_ptr<Device> device = device_of_rank();
-    const TinyCurve curve = run(steps, *device, world, [&](Executor& executor) {
+    const auto at_end = [&](Executor& executor) {
       const std::lock_guard lock(one_rank);
       add_tiles(executor, graph_, states);
-    });
+    };
+    const TinyCurve curve = run(steps, *device, world, at_end, after_each_step);
     if (rank == 0) first = curve;
   });
-  first.states = std::move(states);
+  first.states = added_up(states);
   return first;
 }
 

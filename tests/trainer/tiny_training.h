@@ -32,7 +32,9 @@ struct TinyCase {
   std::optional<double> gradient_clip = {};  ///< in place of the model's
   UpdateOrder updates = UpdateOrder::after_norm;
   std::string sync = kFastestSync;
-  bool wire_bound = false;  ///< links are so slow that nothing but bytes counts
+  std::int64_t compression_rank = 0;  ///< of PowerSGD; 0: none
+  std::int64_t gradient_delay = 0;    ///< steps
+  bool wire_bound = false;            ///< links are so slow that nothing but bytes counts
 
   std::string name() const;  ///< of letters, digits and '_'
 };
@@ -43,7 +45,8 @@ struct TinyCurve {
   double evaluation = 0;                     ///< loss of the last batch, evaluated after the last step
   std::int64_t skipped_steps = 0;            ///< f16: whose gradients overflowed
   std::int64_t corrected_steps = 0;          ///< whose updates were made again
-  std::map<std::string, Values> states;      ///< whole, after the last step; of run_on_threads() only
+  /// Whole, after the last step, terms added up; of run_on_threads() only.
+  std::map<std::string, Values> states;
 };
 
 /// One such plan, lowered and verified.
@@ -54,14 +57,15 @@ class TinyTraining {
   /// Trains from the initial states of seed 1 on drawn tokens, which have something to learn. Every rank of
   /// the plan calls it with its device; all get the same curve. `at_end` sees the rank's executor last.
   TinyCurve run(int steps, Device& device, Communicator& world,
-                const std::function<void(Executor&)>& at_end = {}) const;
+                const std::function<void(Executor&)>& at_end = {},
+                const std::function<void(Executor&)>& after_each_step = {}) const;
 
   /// The same on one CPU per rank, each a thread. Ranks that hold the same elements of a state are expected
   /// to hold the same bits.
   TinyCurve run_on_threads(
-      int steps, const std::function<std::unique_ptr<Device>()>& device_of_rank = [] {
-        return make_cpu_device(1);
-      }) const;
+      int steps,
+      const std::function<std::unique_ptr<Device>()>& device_of_rank = [] { return make_cpu_device(1); },
+      const std::function<void(Executor&)>& after_each_step = {}) const;
 
   void set_overlap(Overlap);  ///< of what is run
   void set_sync(std::vector<GradientSync>);

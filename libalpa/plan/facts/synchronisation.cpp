@@ -79,11 +79,30 @@ class SynchronisationWords {
       }
     if (user_here == nullptr) return;
     add_steps(value, lies, placement_.layout_in_update(value, mesh_), "");
+    add_low_rank(value);
     const Node& user = node_of(graph_, *user_here);
+    if (std::string_view(user.op->name) == "held_back") {
+      const StateIndex state = placement_.uses().state_after_value(user.results[0]);
+      const ValueIndex held = graph_.states[state].value;
+      words_.emplace_back("a step later");
+      return add_rest(held, placement_.layout_at_rest(held, mesh_));
+    }
     if (std::string_view(user.op->name) == "add" && user.phase == Phase::update) {
       const auto before = std::ssize(words_);
       add_rest(user.results[0], placement_.node_layout(*user_here).results[0]);
       if (std::ssize(words_) > before) words_.insert(words_.begin() + before, "added to another");
+    }
+  }
+
+  /// In place of the gradient its factors are sent.
+  void add_low_rank(ValueIndex gradient) {
+    for (const NodeIndex n : placement_.uses().users_of(gradient)) {
+      const Node& node = node_of(graph_, n);
+      if (std::string_view(node.op->name) != "low_rank_product") continue;
+      const ValueIndex factor = node.results[0];
+      if (node.attributes.integer("transposed", 0) == 0)
+        words_.push_back(fmt::format("as factors of rank {}", value_of(graph_, factor).type.shape.back()));
+      add_rest(factor, placement_.node_layout(n).results[0]);
     }
   }
 

@@ -25,11 +25,13 @@ class RoleFilter {
     return true;
   }
 
-  /// ZeRO spreads over the data axes all that divides; the rest stays whole.
+  /// ZeRO spreads over the data axes all that divides, but for terms, which devices have apart; the rest
+  /// stays whole.
   bool is_spread() const {
     if (request_.state_sharding == StateSharding::free) return false;
     return (node_.op->sums_micro_batches && request_.state_sharding >= StateSharding::gradients) ||
-           (updates_in_place(node_) && request_.state_sharding >= StateSharding::optimizer);
+           (updates_in_place(node_) && request_.state_sharding >= StateSharding::optimizer &&
+            !updates_terms());
   }
 
   bool splits_data(const Strategy& strategy) const {
@@ -59,6 +61,11 @@ class RoleFilter {
   bool sums_along(FactorRole role, int choice) const {
     const NodeIndex maker = value_of(planning_.graph(), node_.operands[0]).producer;
     return choice == kPassPartialAxis || (choice == kIdleAxis && !splits(maker, role));
+  }
+
+  bool updates_terms() const {
+    const StateIndex state = planning_.uses.state_after_value(node_.results[0]);
+    return state >= 0 && planning_.graph().states[state].holds_terms;
   }
 
   bool makes_gradients_of_weights_alone() const {

@@ -32,6 +32,7 @@ void add_copies_of_states(const StageScope& scope, const MeshCosts& mesh_costs, 
   for (const ValueIndex v : scope.values()) {
     if (scope.value(v).kind != ValueKind::state || !scope.updates(v)) continue;
     const State& state = scope.graph().states[scope.planning().uses.state_at[v]];
+    if (state.next >= 0 && scope.value(state.next).producer < scope.planning().uses.norm) continue;
     const auto [index, result] = resting_place(scope, stage, state);
     StageVariable& of = stage.variables[index];
     SelectionProblem::Memory& held = copies[index];

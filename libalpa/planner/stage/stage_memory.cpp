@@ -53,6 +53,7 @@ class MemoryOverTime {
     const auto result = static_cast<std::size_t>(place_of(node.results, v));
     if (scope_.value(v).kind == ValueKind::state || node.op->overwrites[result] >= 0) return false;
     if (node.op->sums_micro_batches || scope_.planning().uses.summed_over_step[v]) return false;
+    if (scope_.planning().uses.state_after_value(v) >= 0) return false;  // it rests
     if (node.phase != segment) return !scope_.saved(v);  // recomputed; else users start from what was kept
     if (scope_.saved(v)) return rests(v) ? std::nullopt : std::optional(false);
     for (const NodeIndex user : scope_.users(v))
@@ -78,8 +79,7 @@ class MemoryOverTime {
   }
 
   static void hold(StageVariable& variable, SelectionProblem::Memory memory) {
-    const auto is_none = [](std::int64_t bytes) { return bytes == 0; };
-    if (memory.begin < memory.end && !std::ranges::all_of(memory.bytes, is_none))
+    if (memory.begin < memory.end && std::ranges::count(memory.bytes, 0) < std::ssize(memory.bytes))
       variable.held.push_back(std::move(memory));
   }
 

@@ -251,7 +251,8 @@ class Builder {
     if (from_last) std::ranges::reverse(uses);
     for (const auto& [user, operand] : uses) {
       const int to = built_.of_node.at(scope_.canonical_node(user));
-      flow(from, to, v, segment, operand, user);
+      // But for the node itself that updates a state where it rests.
+      if (!from_last || from.is_operand || to != from.variable) flow(from, to, v, segment, operand, user);
       if (from_last && !from.is_operand) from = {to, operand, true};
     }
   }
@@ -311,7 +312,7 @@ class Builder {
     const NodeIndex update = scope_.value(state.next).producer;
     const Source rest{built_.of_node.at(scope_.canonical_node(update)),
                       place_of(scope_.node(update).results, state.next)};
-    for (const Phase segment : {Phase::forward, Phase::backward}) connect(rest, v, segment);
+    for (const Phase segment : {Phase::forward, Phase::backward, Phase::update}) connect(rest, v, segment);
   }
 
   /// Ties one value of the stage (folded or not) into the problem.
@@ -325,11 +326,10 @@ class Builder {
     const int from = made_here ? built_.of_node.at(scope_.canonical_node(value.producer)) : -1;
     const int place = made_here ? place_of(scope_.node(value.producer).results, v) : 0;
     if (const StateIndex s = planning.uses.state_after_value(v); s >= 0) {
-      // Flows into the resting layout of its state.
       const State& owner = scope_.graph().states[s];
-      if (!owner.is_parameter) return;
+      if (!owner.is_parameter) return connect({from, place}, v, Phase::update);
       const int to = layout_variable(scope_.canonical_value(owner.value), owner.value);
-      return flow({from, place}, to, v, Phase::update);
+      return flow({from, place}, to, v, Phase::update);  // into the resting layout of its state
     }
     if (state) {
       const State& own = scope_.graph().states[planning.uses.state_at[v]];

@@ -69,11 +69,11 @@ void MeshLowering::lower_update() {
   if (corrects_updates_) correct_update();
 }
 
-/// As they are before the update.
+/// As they are before the update, those that it changes by the norm.
 void MeshLowering::copy_states() {
   for (const NodeIndex n : graph_.nodes.indices()) {
     const Node& node = node_of(graph_, n);
-    if (node.phase != Phase::update || !here(n)) continue;
+    if (node.phase != Phase::update || n < uses_.norm || !here(n)) continue;
     for (const ValueIndex result : node.results) {
       const StateIndex state = uses_.state_after_value(result);
       if (state < 0) continue;

@@ -117,6 +117,12 @@ INSTANTIATE_TEST_SUITE_P(
         ObjectiveCase{"adafactor", {2}, 1, 2, 0}, ObjectiveCase{"adafactor", {2, 2}, 1, 2, 2},
         ObjectiveCase{"adafactor", {2}, 2, 4, 0}, ObjectiveCase{"bf16_sums", {2}, 2, 4, 0},
         ObjectiveCase{"bf16_wire", {2}, 1, 2, 0}, ObjectiveCase{"bf16_wire", {2, 2}, 2, 4, 0},
+        ObjectiveCase{"powersgd", {2}, 1, 2, 0}, ObjectiveCase{"powersgd", {2, 2}, 2, 4, 2},
+        ObjectiveCase{
+            .model = "powersgd", .mesh = {4}, .stages = 1, .micro_batches = 2, .overlap = Overlap::all},
+        before_norm({"powersgd", {2}, 1, 2, 0}), offloading({"powersgd", {2}, 1, 2, 0}),
+        ObjectiveCase{"delayed", {2}, 1, 2, 0}, ObjectiveCase{"delayed", {2, 2}, 2, 4, 2},
+        before_norm({"delayed", {2}, 1, 2, 0}), offloading({"delayed", {2}, 1, 2, 0}),
         before_norm({"bf16_wire", {4}, 1, 2, 0}), ObjectiveCase{"gpt", {2}, 2, 4, 1},
         ObjectiveCase{"moe", {2}, 1, 2, 1}, ObjectiveCase{"unet", {2}, 2, 2, 1},
         ObjectiveCase{"wrn", {2}, 1, 2, 1}, ObjectiveCase{"llama", {2, 2}, 1, 2, 1},
