@@ -56,7 +56,7 @@ std::vector<double> edge_seconds(const StageVariables& stage, const StageEdge& e
     } else if (!at_end.as_made.empty() && at_start.node >= 0) {
       seconds[to] = end.as_made == same ? 0 : infinity;
     } else if (!same && !end.as_made) {
-      seconds[to] = converted[end.layout];
+      seconds[to] = edge.is_early && converted[end.layout] < infinity ? 0 : converted[end.layout];
       if (at_end.sums_in_kernel) seconds[to] += option_of(at_end, to, mesh_costs).seconds;
     }
   }

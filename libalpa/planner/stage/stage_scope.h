@@ -6,6 +6,7 @@
 
 #include "libalpa/planner/stage/planning_graph.h"
 #include "libalpa/planner/stage/stage_request.h"
+#include "libalpa/program/program.h"
 #include "libalpa/semantics/stage_semantics.h"
 
 namespace alpa {
@@ -66,6 +67,13 @@ class StageScope {
   /// Likewise, and may be in a bucket of the plan: no other stage takes it.
   bool may_be_in_bucket(ValueIndex v) const {
     return planning_.has_buckets && sums_gradient(v) && !leaves(v);
+  }
+
+  /// A gradient of steps before, which collectives that overlap have added up by the time of the update.
+  bool is_summed_early(ValueIndex v) const {
+    const StateIndex state = planning_.uses.state_at[v];
+    return state >= 0 && graph().states[state].holds_terms &&
+           !is_in_turn(LaneKind::collective, planning_.overlap);
   }
 
   /// Whose kernel may add to this sum over micro-batches; -1: none can.

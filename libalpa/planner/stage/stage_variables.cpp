@@ -237,8 +237,8 @@ class Builder {
   void flow(const Source& from, int to, ValueIndex v, Phase segment, int to_place = 0, NodeIndex user = {}) {
     const ValueIndex canonical = scope_.canonical_value(v);
     const bool joins = segment == Phase::update && !from.is_operand && scope_.may_be_in_bucket(v);
-    StageFlow& flow =
-        built_.edges[{from.variable, to, from.place, from.is_operand, to_place, canonical, segment, joins}];
+    StageFlow& flow = built_.edges[{from.variable, to, from.place, from.is_operand, to_place, canonical,
+                                    segment, joins, !from.is_operand && scope_.is_summed_early(v)}];
     const bool is_first = flow.count++ == 0;
     if (user >= 0) flow.stays = flow.stays && scope_.node(user).layer == scope_.home_layer(v);
     if (is_first || (v == canonical && flow.value != canonical)) flow.value = v, flow.user = user;

@@ -55,6 +55,7 @@ struct StageEdge {
   ValueIndex value{0};           ///< canonical
   Phase phase = Phase::forward;  ///< how often it is paid
   bool in_bucket = false;        ///< it may be added up together with others
+  bool is_early = false;         ///< StageScope::is_summed_early
   auto operator<=>(const StageEdge&) const = default;
 };
 

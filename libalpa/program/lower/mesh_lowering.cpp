@@ -112,6 +112,7 @@ void MeshLowering::lower_forward(StageIndex stage) {
   const std::vector<NodeIndex> nodes = placement_.semantics(stage).order(Phase::forward, {});
   values_.begin_segment(stage, SegmentKind::forward);
   if (defers_updates_) begin_deferred_update(nodes);
+  if (stage == stages_.front()) sum_held_gradients();
   receive_values_made_in(Phase::forward);
   for (const ValueIndex v : values_.kept())
     if (is_input(graph_, v) && first_stage_with(v, Phase::forward) == stage) values_.fetch_resting(v);

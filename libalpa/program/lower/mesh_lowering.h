@@ -46,6 +46,7 @@ class MeshLowering {
   void correct_update();
   BufferIndex split_sum(ValueIndex sum);
   void sum_gradients();
+  void sum_held_gradients();
   void receive_values_made_in(Phase);
   void send_to_other_meshes(ValueIndex value);
   void send_state_copies();
@@ -85,6 +86,7 @@ class MeshLowering {
   std::map<StateIndex, BufferIndex> copies_;             ///< of states that are updated before the norm
   bool splits_early_;
   std::map<ValueIndex, BufferIndex> split_sums_;  ///< of gradients, as updates take them
+  std::set<ValueIndex> held_sums_;                ///< those of gradients of steps before, added up early
   MeshValues values_;
   std::set<NodeIndex> skipped_;  ///< accumulate nodes fused into their producers
 };

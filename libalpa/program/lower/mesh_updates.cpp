@@ -41,6 +41,8 @@ void MeshLowering::lower_update() {
   values_.begin_segment(StageIndex(), SegmentKind::update);
   if (defers_updates_) return end_step();
   make_scalars();
+  for (const ValueIndex held : held_sums_)
+    values_.provide(held, placement_.layout_in_update(held, mesh_), split_sum(held));
   if (purpose_ == Purpose::train) {
     for (const StageTransfer& transfer : transfers_)
       if (const NodeIndex maker = value_of(graph_, transfer.value).producer; maker >= 0)  // a state has none
@@ -141,6 +143,24 @@ void MeshLowering::sum_gradients() {
     else if (buckets.at(bucket).back() == each.sum)
       values_.sum_together(buckets.at(bucket));
   }
+  values_.set_early(false);
+}
+
+/// Those of steps before, which are there when a step begins, so that devices have all of it to add them up.
+void MeshLowering::sum_held_gradients() {
+  if (purpose_ != Purpose::train || !splits_early_ || defers_updates_) return;
+  values_.set_early(true);
+  values_.emit_when(When::first_micro_batch);
+  for (const State& state : graph_.states) {
+    const ValueIndex held = state.value;
+    if (!state.holds_terms || placement_.mesh_of_value(held) != mesh_) continue;
+    const ShardingSpec layout = placement_.layout_in_update(held, mesh_),
+                       rests = values_.resting_layout(held);
+    if (layout == rests) continue;
+    values_.converted(held, values_.fetch_resting(held), rests, layout, split_sum(held));
+    held_sums_.insert(held);
+  }
+  values_.emit_when(When::every_micro_batch);
   values_.set_early(false);
 }
 

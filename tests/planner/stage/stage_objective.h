@@ -210,15 +210,16 @@ class StageObjective : public testing::TestWithParam<ObjectiveCase> {
     }
   }
 
-  /// What sums that end up split take where they go on beside the backward, as there is room for that: stages
-  /// are solved as if they came after it.
+  /// What sums that end up split, or of gradients held back, take where they go on beside other work, as
+  /// there is room for that: stages are solved as if they came after it.
   static std::int64_t bytes_of_early_splits(const MeshProgram& mesh) {
     std::set<BufferIndex> early;
-    for (const Instruction& instruction : segment_of_kind(mesh, SegmentKind::update).instructions)
-      if (const auto* convert = std::get_if<Convert>(&instruction.body);
-          convert && convert->to != convert->from)
-        for (const BufferIndex b : {convert->to, convert->packed, convert->unpacked})
-          if (b >= 0 && mesh.buffers[b].residence == Residence::step) early.insert(b);
+    for (const Segment& segment : mesh.segments)
+      for (const Instruction& instruction : segment.instructions)
+        if (const auto* convert = std::get_if<Convert>(&instruction.body);
+            convert && convert->to != convert->from)
+          for (const BufferIndex b : {convert->to, convert->packed, convert->unpacked})
+            if (b >= 0 && mesh.buffers[b].residence == Residence::step) early.insert(b);
     std::int64_t bytes = 0;
     for (const BufferIndex b : early) bytes += mesh.buffers[b].bytes;
     return bytes;
