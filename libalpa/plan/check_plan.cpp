@@ -52,6 +52,11 @@ void check_stages(const Plan& plan, const Graph& graph) {
     if (stage.recomputed_layers < 0 || stage.recomputed_layers > stage.end_layer - stage.first_layer)
       refuse(fmt::format("stage {} recomputes {} layers, of which it has {}", s, stage.recomputed_layers,
                          stage.end_layer - stage.first_layer));
+    if (stage.offloads() && plan.cluster.host_bytes_per_s <= 0)
+      refuse(
+          fmt::format("stage {} has activations in the host's memory, and its cluster has no rate at which "
+                      "they are moved",
+                      s));
     if (stage.mesh < 0 || stage.mesh >= std::ssize(plan.meshes))
       refuse(fmt::format("stage {} is on mesh {}, the plan has {}", s, stage.mesh, plan.meshes.size()));
   }

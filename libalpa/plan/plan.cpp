@@ -72,6 +72,8 @@ std::string why_slower(const Candidate& lost, const Candidate& chosen) {
   return most.first > 0 ? fmt::format("slower: {} +{}", most.second, seconds_text(most.first)) : "as fast";
 }
 
+bool Plan::offloads() const { return !on_host.empty() || std::ranges::any_of(stages, &StagePlan::offloads); }
+
 std::string recomputed_layers_text(const StagePlan& stage) {
   const int layers = stage.end_layer - stage.first_layer;
   if (stage.recomputed_layers == 0) return "none";

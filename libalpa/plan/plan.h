@@ -23,9 +23,11 @@ struct StagePlan {
   int first_layer = 0;
   int end_layer = 0;  ///< one past the last
   MeshIndex mesh{0};
-  /// Its first ones, of which the backward computes again what the form does not keep.
+  /// Its first ones, of which the device does not keep for the backward what the form says.
   int recomputed_layers = 0;
   RecomputeForm recompute_form = RecomputeForm::full;
+  /// What these layers make waits in the host's memory.
+  bool offloads() const { return recomputed_layers > 0 && recompute_form == RecomputeForm::offload; }
   bool operator==(const StagePlan&) const = default;
 };
 
@@ -202,6 +204,7 @@ struct Plan {
   int devices() const;
   GradientSync sync_of(ValueIndex sum) const;  ///< what `sync` says of it, or has nothing to say of
   int bucket_of(ValueIndex sum) const { return sync_of(sum).bucket; }
+  bool offloads() const;  ///< states or activations
   bool rests_on_host(ValueIndex value) const { return std::ranges::binary_search(on_host, value); }
   /// Its costs were measured on its cluster's machines.
   bool is_measured() const { return !profile_fingerprint.empty() && extrapolated_from.empty(); }
@@ -211,7 +214,8 @@ struct Plan {
 /// The stage whose layers include `layer`; asserts that there is one.
 StageIndex stage_of_layer(const Plan&, int layer);
 
-/// How many of its layers a stage recomputes, and how: "none", "full", "3 of 9", "selective, 3 of 9".
+/// Of how many of its layers a stage does not keep all on the device, and how that is there again: "none",
+/// "full", "3 of 9", "selective, 3 of 9", "offload, 3 of 9".
 std::string recomputed_layers_text(const StagePlan&);
 
 std::vector<int> mesh_of_each_stage(const Plan&);

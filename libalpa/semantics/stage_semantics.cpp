@@ -3,6 +3,11 @@
 #include <algorithm>
 
 namespace alpa {
+namespace {
+
+constexpr std::int64_t kSmall = 16;  ///< times less than that of which it is made
+
+}  // namespace
 
 bool StageSemantics::has(NodeIndex n) const {
   const Node& node = node_of(graph(), n);
@@ -20,8 +25,16 @@ bool StageSemantics::leaves(ValueIndex value) const {
 
 bool StageSemantics::may_run_again(NodeIndex n) const {
   const Node& node = node_of(graph(), n);
-  return node.phase == Phase::forward && range_.recomputes(node.layer) &&
-         (range_.form == RecomputeForm::full || uses_.is_repeatable[n]);
+  if (node.phase != Phase::forward || !range_.spares(node.layer)) return false;
+  switch (range_.form) {
+    case RecomputeForm::full:
+      return true;
+    case RecomputeForm::selective:
+      return uses_.is_repeatable[n];
+    case RecomputeForm::offload:
+      return false;
+  }
+  return false;
 }
 
 bool StageSemantics::is_saved(ValueIndex v) const {
@@ -45,6 +58,19 @@ std::vector<ValueIndex> StageSemantics::saved_values() const {
   for (const ValueIndex v : graph().values.indices())
     if (is_saved(v)) saved.push_back(v);
   return saved;
+}
+
+bool StageSemantics::is_offloaded(ValueIndex v) const {
+  if (range_.form != RecomputeForm::offload || !makes(v) || !is_saved(v) || leaves(v)) return false;
+  const Node& maker = node_of(graph(), value_of(graph(), v).producer);
+  const auto result = std::ranges::find(maker.results, v) - maker.results.begin();
+  if (!range_.spares(maker.layer) || maker.op->overwrites[result] >= 0) return false;
+  std::int64_t most = 0;
+  for (const auto* around : {&maker.operands, &maker.results})
+    for (const ValueIndex other : *around)
+      if (const Value& value = value_of(graph(), other); value.kind == ValueKind::computed)
+        most = std::max(most, byte_count(value.type));
+  return byte_count(value_of(graph(), v).type) >= most / kSmall;
 }
 
 Indexed<NodeIndex, bool> StageSemantics::recomputed(const Indexed<ValueIndex, bool>& kept) const {

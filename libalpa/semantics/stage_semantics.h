@@ -9,10 +9,10 @@ namespace alpa {
 /// Consecutive layers that run together.
 struct StageRange {
   int first_layer = 0, end_layer = 0;  ///< one past the last
-  int recomputed_layers = 0;  ///< its first ones: the backward makes again what the form does not keep
+  int recomputed_layers = 0;  ///< its first ones: the form says what the device does not keep of them
   RecomputeForm form = RecomputeForm::full;
 
-  bool recomputes(int layer) const { return layer < first_layer + recomputed_layers; }
+  bool spares(int layer) const { return layer < first_layer + recomputed_layers; }
 };
 
 /// What becomes of a stage's values, whatever their layouts: the planner prices it, lowering makes
@@ -29,6 +29,11 @@ class StageSemantics {
   /// Lives from the forward to the backward of a micro-batch. Inputs that the forward takes do too.
   bool is_saved(ValueIndex value) const;
   std::vector<ValueIndex> saved_values() const;  ///< ascending
+
+  /// Is saved in the host's memory (RecomputeForm::offload): what a layer makes for its own stage, but for
+  /// what is small beside that of which it is made, as the mean and the deviation that a norm saves: each
+  /// move has its latency.
+  bool is_offloaded(ValueIndex value) const;
 
   /// Whether the backward runs a node of the forward again, as it needs its result and that was not
   /// kept.

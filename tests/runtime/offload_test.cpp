@@ -1,4 +1,4 @@
-// States that rest in the host's memory.
+// States and activations that rest in the host's memory.
 #include <gtest/gtest.h>
 
 #include "libalpa/plan/check_plan.h"
@@ -22,16 +22,15 @@ std::int64_t device_bytes(const Program& program) {
   return most;
 }
 
-class StatesOnTheHost : public testing::TestWithParam<TinyCase> {
- protected:
-  static void expect_same(const TinyCurve& run, const TinyCurve& reference) {
-    EXPECT_EQ(run.losses, reference.losses);
-    EXPECT_EQ(run.norms, reference.norms);
-    EXPECT_EQ(run.evaluation, reference.evaluation);
-    ASSERT_EQ(run.states.size(), reference.states.size());
-    for (const auto& [name, values] : reference.states) EXPECT_EQ(run.states.at(name), values) << name;
-  }
-};
+void expect_same(const TinyCurve& run, const TinyCurve& reference) {
+  EXPECT_EQ(run.losses, reference.losses);
+  EXPECT_EQ(run.norms, reference.norms);
+  EXPECT_EQ(run.evaluation, reference.evaluation);
+  ASSERT_EQ(run.states.size(), reference.states.size());
+  for (const auto& [name, values] : reference.states) EXPECT_EQ(run.states.at(name), values) << name;
+}
+
+class StatesOnTheHost : public testing::TestWithParam<TinyCase> {};
 
 TEST_P(StatesOnTheHost, TrainToTheBitAsThoseOnTheDeviceDo) {
   TinyTraining training(GetParam());
@@ -98,6 +97,55 @@ TEST(StatesOnTheHostInTheNextForward, TrainToTheBitAsThoseOnTheDeviceDo) {
     EXPECT_EQ(run.states, reference.states);
   }
 }
+
+class ActivationsOnTheHost : public testing::TestWithParam<TinyCase> {};
+
+TEST_P(ActivationsOnTheHost, TrainToTheBitAsThoseOnTheDeviceDo) {
+  TinyTraining training(GetParam());
+  const TinyCurve reference = training.run_on_threads(4);
+  for (const bool half : {false, true}) {
+    training.set_activations_on_host(half);
+    check_plan(training.plan(), training.graph());
+    for (const Overlap overlap : {Overlap::none, Overlap::transfers, Overlap::all}) {
+      training.set_overlap(overlap);
+      verify(lower(training.graph(), training.plan()));
+      expect_same(training.run_on_threads(4), reference);
+      if (HasFailure()) return;
+    }
+    // Lanes in any order that their waits allow, under vector clocks.
+    expect_same(training.run_on_threads(4, [] { return make_checked_cpu_device(1); }), reference);
+  }
+}
+
+TEST_P(ActivationsOnTheHost, TakeSlotsThereForTheMicroBatchesInFlight) {
+  TinyTraining training(GetParam());
+  const Program before = training.program();
+  training.set_activations_on_host();
+  training.set_overlap(Overlap::none);
+  const Program program = lower(training.graph(), training.plan());
+  for (const MeshIndex m : program.meshes.indices()) {
+    const MeshProgram& mesh = program.meshes[m];
+    std::int64_t on_host = 0;
+    for (const Buffer& buffer : mesh.buffers)
+      if (buffer.space == MemorySpace::host) on_host += buffer.slots * buffer.bytes;
+    EXPECT_GT(on_host, 0);
+    EXPECT_EQ(mesh.memory.host, on_host);
+    // On the device stages that share a mesh have slots in common.
+    const std::int64_t moved = before.meshes[m].memory.activations - mesh.memory.activations;
+    EXPECT_GT(moved, 0);
+    mesh.has_several_stages() ? EXPECT_LE(moved, on_host) : EXPECT_EQ(moved, on_host);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Tiny, ActivationsOnTheHost,
+    testing::Values(TinyCase{"gpt", "serial"}, TinyCase{"gpt", "data-parallel", 4, 2},
+                    TinyCase{"gpt", "zero-3", 4, 2}, TinyCase{"gpt", "inter-only", 4, 4},
+                    TinyCase{"gpt", "v-shaped", 4, 4, "zero-bubble-v"},
+                    TinyCase{"gpt", "interleaved", 4, 4, "interleaved"}, TinyCase{"vit", "mixed", 4, 4},
+                    TinyCase{"llama", "mixed", 4, 4, "split-1f1b", Rematerialize::never, Precision::bf16},
+                    TinyCase{"moe", "mixed", 4, 2}, TinyCase{"wrn", "data-parallel", 2, 4}),
+    [](const auto& each) { return each.param.name(); });
 
 }  // namespace
 }  // namespace alpa

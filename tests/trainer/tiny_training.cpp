@@ -283,6 +283,16 @@ void TinyTraining::set_on_host(std::vector<ValueIndex> states, double host_bytes
   plan_.program_fingerprint = program_fingerprint(lower(graph_, plan_), graph_);
 }
 
+void TinyTraining::set_activations_on_host(bool half, double host_bytes_per_s) {
+  for (StagePlan& stage : plan_.stages) {
+    const int layers = stage.end_layer - stage.first_layer;
+    stage.recomputed_layers = half ? layers / 2 : layers;
+    stage.recompute_form = RecomputeForm::offload;
+  }
+  plan_.cluster.host_bytes_per_s = host_bytes_per_s;
+  plan_.program_fingerprint = program_fingerprint(lower(graph_, plan_), graph_);
+}
+
 TinyCurve TinyTraining::run(int steps, Device& device, Communicator& world,
                             const std::function<void(Executor&)>& at_end,
                             const std::function<void(Executor&)>& after_each_step) const {

@@ -70,6 +70,8 @@ class TinyTraining {
   void set_overlap(Overlap);  ///< of what is run
   void set_sync(std::vector<GradientSync>);
   void set_on_host(std::vector<ValueIndex>, double host_bytes_per_s = 1e9);
+  /// What all layers of its stages save, or the first half of them; of a plan that recomputes none.
+  void set_activations_on_host(bool half = false, double host_bytes_per_s = 1e9);
 
   const Plan& plan() const { return plan_; }
   const Graph& graph() const { return graph_; }

@@ -37,8 +37,8 @@ void StageEstimates::add(const StageTemplate& whole, const StageScope& all) {
 void StageEstimates::add(const StageBound& bound) {
   std::vector<Bound>& known = bounds_[bound.mesh];
   auto at = std::ranges::find(known, bound.price, &Bound::price);
-  if (at == known.end()) at = known.insert(at, Bound{bound.price, {}, {}, {}});
-  Bound::Form& form = at->of(bound.rematerialize);
+  if (at == known.end()) at = known.insert(at, Bound{bound.price, {}});
+  Bound::Form& form = at->forms[bound.rematerialize];
   const auto sums_of = [](const StageBound::Layers& layers_s) {
     return layers_s.empty() ? LayerSums{} : layer_sums(layers_s);
   };
@@ -233,11 +233,14 @@ double StageEstimates::least(LayerSums Bound::Form::*sum, const std::vector<Boun
   for (const Bound& bound : bounds) {
     if (bound.price.in_flight > in_flight) continue;
     double least = -bound.price.per_byte_s * memory;
-    const auto add = [&](const LayerSums& of_form, int begin, int last) {
-      if (begin != last) least += of_form.empty() ? -infinity : sum_between(of_form, begin, last);
+    const auto add = [&](const LayerForm& of, int begin, int last) {
+      if (begin == last) return;
+      const auto known = bound.forms.find(of);
+      const bool is_bounded = known != bound.forms.end() && !(known->second.*sum).empty();
+      least += is_bounded ? sum_between(known->second.*sum, begin, last) : -infinity;
     };
-    add((form == RecomputeForm::full ? bound.full : bound.selective).*sum, first, keeps);
-    add(bound.keeping.*sum, keeps, end);
+    add(form, first, keeps);
+    add(std::nullopt, keeps, end);
     if (keeps > first && keeps < end)
       least -= bound.price.per_byte_s * bound.price.in_flight * kept_for_recomputing_[keeps];
     most = std::max(most, least);

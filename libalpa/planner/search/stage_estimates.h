@@ -68,8 +68,7 @@ class StageEstimates {
     struct Form {
       LayerSums step_s, runs_s, weighed_s;  ///< empty: not bounded
     };
-    Form keeping, full, selective;  ///< of layers that are run so
-    Form& of(LayerForm form) { return !form ? keeping : *form == RecomputeForm::full ? full : selective; }
+    std::map<LayerForm, Form> forms;  ///< of layers that are run so
   };
   /// A state that layers beside its own use.
   struct Shared {

@@ -54,8 +54,9 @@ class MemoryOverTime {
     if (scope_.value(v).kind == ValueKind::state || node.op->overwrites[result] >= 0) return false;
     if (node.op->sums_micro_batches || scope_.planning().uses.summed_over_step[v]) return false;
     if (scope_.planning().uses.state_after_value(v) >= 0) return false;  // it rests
-    if (node.phase != segment) return !scope_.saved(v);  // recomputed; else users start from what was kept
-    if (scope_.saved(v)) return rests(v) ? std::nullopt : std::optional(false);
+    // Recomputed, or fetched; else users start from what was kept.
+    if (node.phase != segment) return !scope_.stays(v);
+    if (scope_.stays(v)) return rests(v) ? std::nullopt : std::optional(false);
     for (const NodeIndex user : scope_.users(v))
       if (scope_.kernel_of_sum(user) >= 0) return std::nullopt;
     return true;
@@ -73,9 +74,19 @@ class MemoryOverTime {
     hold(of, std::move(later));
     const Node& node = scope_.node(n);
     for (std::size_t r = 0; r < node.results.size(); ++r)
-      if (made_for_segment(node.results[r], n, segment).value_or(false))
+      if (made_for_segment(node.results[r], n, segment).value_or(false)) {
+        const bool leaves_device = scope_.is_offloaded(node.results[r]) && !rests(node.results[r]);
         held_[{stage_.of_node.at(n), static_cast<int>(r)}].push_back(
-            {clock_.runs(n, segment), clock_.runs(n, segment) + 2});
+            {clock_.runs(n, segment), leaves_device ? clock_.settles(n, segment, static_cast<int>(r)) + 1
+                                                    : clock_.runs(n, segment) + 2});
+      }
+  }
+
+  /// When what the host has is fetched, or what was made in the segment is.
+  Moment start_in_segment(ValueIndex v, NodeIndex maker, Phase segment) const {
+    if (scope_.is_offloaded(v) && scope_.node(maker).phase != segment)
+      return times_.start_of_uses(v, segment);
+    return {clock_.runs(maker, segment), scope_.node(maker).layer};
   }
 
   static void hold(StageVariable& variable, SelectionProblem::Memory memory) {
@@ -124,7 +135,8 @@ class MemoryOverTime {
       const std::optional<bool> ends = made_for_segment(flow.value, maker, segment);
       start.lasts = !ends.value_or(true);
       start.always = ends.has_value();
-      start.at = {start.lasts ? 0 : clock_.runs(maker, segment), scope_.node(maker).layer};
+      start.at =
+          start.lasts ? Moment{0, scope_.node(maker).layer} : start_in_segment(flow.value, maker, segment);
       if (ends.value_or(false)) start.ticks = &held_[{edge.from, edge.from_place}];
       return start;
     }
@@ -137,6 +149,8 @@ class MemoryOverTime {
       if (made) {
         const int place = place_of(scope_.node(value.producer).results, flow.value);
         start.at = {clock_.settles(value.producer, segment, place), scope_.node(value.producer).layer};
+      } else if (scope_.is_offloaded(flow.value)) {
+        start.at = times_.start_of_uses(flow.value, segment);
       } else {
         start.at.tick = clock_.begin(segment);  // comes before all, so its layer does not matter
       }

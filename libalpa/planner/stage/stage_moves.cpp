@@ -39,4 +39,24 @@ void add_moves_of_states(const StageScope& scope, const MeshCosts& mesh_costs, S
   }
 }
 
+void add_moves_of_activations(const StageScope& scope, const StageRequest& request,
+                              const MeshCosts& mesh_costs, StageVariables& stage) {
+  for (const ValueIndex v : scope.values()) {
+    if (!scope.is_offloaded(v)) continue;
+    const LayoutTable& layouts = mesh_costs.layouts(v);
+    const auto rest = stage.of_value.find(scope.canonical_value(v));
+    const NodeIndex maker = scope.value(v).producer;
+    const int place = place_of(scope.node(maker).results, v);
+    StageVariable& of =
+        stage.variables[rest != stage.of_value.end() ? rest->second
+                                                     : stage.of_node.at(scope.canonical_node(maker))];
+    for (std::size_t c = 0; c < of.choices.size(); ++c) {
+      const int layout = of.node < 0 ? of.choices[c] : option_of(of, c, mesh_costs).results[place];
+      const TensorType tile = tile_type(layouts.whole(), layouts.spec(layout), mesh_costs.mesh());
+      of.cost[c] += 2 * runs_per_step(request, Phase::forward) *
+                    mesh_costs.costs().move_seconds(static_cast<double>(byte_count(tile)));
+    }
+  }
+}
+
 }  // namespace alpa

@@ -7,4 +7,9 @@ namespace alpa {
 /// when that has written it. Meanwhile it is in the device's memory, and no longer.
 void add_moves_of_states(const StageScope&, const MeshCosts&, StageVariables&);
 
+/// What a stage saves in the host's memory (RecomputeForm::offload): each is offloaded once it is made, and
+/// fetched before its first use in the backward. Both take their time, as of lanes that take turns. (A
+/// backward in two parts fetches what both take twice, which only the simulator knows.)
+void add_moves_of_activations(const StageScope&, const StageRequest&, const MeshCosts&, StageVariables&);
+
 }  // namespace alpa

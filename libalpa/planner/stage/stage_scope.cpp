@@ -19,11 +19,14 @@ StageScope::StageScope(const PlanningGraph& planning, const StageRequest& reques
   kept_.resize(graph().values.size());
   for (const ValueIndex v : semantics_.saved_values()) kept_[v] = true;
   runs_again_ = semantics_.recomputed(kept_);
-  std::map<std::pair<int, std::vector<bool>>, int> first_of_class;  // class, which of its nodes run again
+  // class, which of its nodes run again or make what is offloaded
+  std::map<std::pair<int, std::vector<bool>>, int> first_of_class;
   for (int layer = request.first_layer; layer < request.end_layer; ++layer) {
     std::vector<bool> again;
     for (const NodeIndex n : planning.classes.layer_nodes[layer]) {
-      again.push_back(runs_again(n));
+      again.push_back(runs_again(n) || std::ranges::any_of(node(n).results, [&](ValueIndex result) {
+                        return is_offloaded(result);
+                      }));
       if (has(n)) nodes_.push_back(n);
     }
     const int of_class = planning.classes.of_layer[layer];

@@ -42,8 +42,13 @@ class StageScope {
   /// Lives from the forward to the backward of a micro-batch.
   bool saved(ValueIndex value) const { return semantics_.is_saved(value); }
 
-  /// Rests in memory that outlives segments.
-  bool lasts(ValueIndex v) const { return value(v).kind == ValueKind::state || saved(v); }
+  /// Meanwhile in the host's memory.
+  bool is_offloaded(ValueIndex value) const { return semantics_.is_offloaded(value); }
+  /// Meanwhile on the device.
+  bool stays(ValueIndex value) const { return saved(value) && !is_offloaded(value); }
+
+  /// Rests in the device's memory, and outlives segments there.
+  bool lasts(ValueIndex v) const { return value(v).kind == ValueKind::state || stays(v); }
 
   /// Is made again in the backward of its layer and lives until its last use there (rematerialisation).
   bool is_recomputed(ValueIndex value) const;

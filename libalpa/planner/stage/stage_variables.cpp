@@ -104,7 +104,7 @@ class Builder {
           added.resident[c] += count * size;
         } else if (const StateIndex state = scope_.planning().uses.state_after_value(v); state >= 0) {
           if (scope_.planning().rests_as_updated(state)) added.resident[c] += count * size;
-        } else if (scope_.saved(v) && !needs_.at(scope_.canonical_value(v)).rest) {
+        } else if (scope_.stays(v) && !needs_.at(scope_.canonical_value(v)).rest) {
           added.per_micro_batch[c] += count * size;
         }
       }
@@ -356,7 +356,7 @@ class Builder {
         const std::int64_t size = mesh_costs_.layouts(v).bytes(resting.choices[c]);
         if (state)
           resting.resident[c] += size;
-        else if (scope_.saved(v))
+        else if (scope_.stays(v))
           resting.per_micro_batch[c] += size;
         const double seconds = arrival_seconds(v, resting.choices[c]);
         if (arrives_once)

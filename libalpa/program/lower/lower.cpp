@@ -162,7 +162,7 @@ Program lower(const Graph& graph, const Plan& plan, Purpose purpose, DeviceKind 
       return mesh;
     };
     const bool may_be_early = purpose == Purpose::train && !is_in_turn(LaneKind::collective, plan.overlap);
-    const bool may_fetch_ahead = !plan.on_host.empty() && !is_in_turn(LaneKind::fetch, plan.overlap);
+    const bool may_fetch_ahead = plan.offloads() && !is_in_turn(LaneKind::fetch, plan.overlap);
     MeshProgram mesh = lowered(may_be_early, may_fetch_ahead);
     const auto make_room = [&](bool differs, bool splits_early, bool fetches_ahead) {
       if (differs && mesh.memory.total > limit) mesh = lowered(splits_early, fetches_ahead);

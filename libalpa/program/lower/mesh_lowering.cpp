@@ -79,7 +79,10 @@ StageIndex MeshLowering::first_stage_with(ValueIndex value, Phase phase) const {
 void MeshLowering::find_kept_values() {
   if (purpose_ == Purpose::train)
     for (const StageIndex stage : stages_)
-      for (const ValueIndex v : placement_.semantics(stage).saved_values()) values_.keep(v);
+      for (const ValueIndex v : placement_.semantics(stage).saved_values()) {
+        values_.keep(v);
+        if (placement_.semantics(stage).is_offloaded(v)) values_.keep_on_host(v);
+      }
   if (stages_.size() == 1) return;
   for (const ValueIndex v : graph_.values.indices()) {
     const Value& value = value_of(graph_, v);

@@ -185,8 +185,9 @@ BufferIndex MeshValues::resting_buffer(ValueIndex value, DType dtype) {
   if (is_kept(value) || (segment() == SegmentKind::backward_inputs && kept_for_weights_.contains(value)))
     residence = Residence::micro_batch;
   const BufferIndex buffer = new_buffer(v.name, value, layout, tile, residence);
+  if (kept_on_host_.contains(value)) program_.buffers.back().space = MemorySpace::host;
   if (residence != Residence::segment) kept_[value] = buffer;
-  return buffer;
+  return on_device(buffer);
 }
 
 BufferIndex MeshValues::fetch_resting(ValueIndex value) {
@@ -298,9 +299,12 @@ void MeshValues::outlive_segment(BufferIndex buffer) {
 
 void MeshValues::provide_resting(ValueIndex value, BufferIndex buffer) {
   known_.available[{value, resting_layout(value)}] = buffer;
-  if (const StateIndex state = uses_.state_after_value(value); state >= 0)
-    if (const BufferIndex at_rest = state_buffer(state); this->buffer(at_rest).space == MemorySpace::host)
-      emit(Offload{buffer, at_rest});
+  const StateIndex state = uses_.state_after_value(value);
+  const auto kept = kept_.find(value);
+  const BufferIndex at_rest = state >= 0            ? state_buffer(state)
+                              : kept != kept_.end() ? kept->second
+                                                    : BufferIndex();
+  if (at_rest >= 0 && this->buffer(at_rest).space == MemorySpace::host) emit(Offload{buffer, at_rest});
   // Another node's buffer, where there is nothing to be done in an evaluation.
   if (is_kept(value) && kept_.insert({value, buffer}).second) outlive_segment(buffer);
 }

@@ -34,6 +34,8 @@ class MeshValues {
 
   /// The value lives from one segment to a later one: its buffer has a slot per micro-batch in flight.
   void keep(ValueIndex value) { kept_values_.insert(value); }
+  /// Meanwhile in the host's memory.
+  void keep_on_host(ValueIndex value) { kept_on_host_.insert(value); }
   bool is_kept(ValueIndex value) const { return kept_values_.contains(value); }
   const std::set<ValueIndex>& kept() const { return kept_values_; }
   /// The value lives from the first part of a split backward to the second.
@@ -122,7 +124,7 @@ class MeshValues {
   When when_ = When::every_micro_batch;
   bool is_early_ = false;                          ///< conversions that are emitted
   std::map<std::string, BufferIndex> scratch_of_;  ///< of that by name, for one after another
-  std::set<ValueIndex> kept_values_, kept_for_weights_;
+  std::set<ValueIndex> kept_values_, kept_on_host_, kept_for_weights_;
   std::map<ValueIndex, BufferIndex> starts_of_weights_;  ///< where they do not rest
   std::map<ValueIndex, BufferIndex> kept_;               ///< those that outlive segments
   struct Made {

@@ -106,7 +106,7 @@ class StageObjective : public testing::TestWithParam<ObjectiveCase> {
     if (GetParam().on_nodes) cluster.nodes = GetParam().stages;
     if (!GetParam().has_latency)
       cluster.within_node.latency_s = cluster.between_nodes.latency_s = cluster.launch_s = 0;
-    if (GetParam().offloads) cluster.host_bytes_per_s = 3e9;
+    if (GetParam().offloads || GetParam().form == RecomputeForm::offload) cluster.host_bytes_per_s = 3e9;
     return cluster;
   }
 
@@ -282,7 +282,8 @@ inline std::string case_name(const testing::TestParamInfo<ObjectiveCase>& test) 
          (c.recomputed_halves == 0   ? ""
           : c.recomputed_halves == 1 ? "_remat_half"
                                      : "_remat") +
-         (c.form == RecomputeForm::selective ? "_selective" : "") + (c.on_nodes ? "_on_nodes" : "") +
+         (c.form == RecomputeForm::selective ? "_selective" : "") +
+         (c.form == RecomputeForm::offload ? "_on_host" : "") + (c.on_nodes ? "_on_nodes" : "") +
          (c.overlap == Overlap::none ? "" : std::string("_overlaps_") + overlap_name(c.overlap)) +
          (c.updates == UpdateOrder::after_norm ? "" : "_updates_before_norm") +
          (c.has_latency ? "" : "_without_latency") + (c.offloads ? "_offloads" : "");

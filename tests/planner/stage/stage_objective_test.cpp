@@ -92,7 +92,7 @@ TEST_P(FoldedStageObjective, IsNearThatOfTheProgram) {
   }
 }
 
-constexpr RecomputeForm kSelective = RecomputeForm::selective;
+constexpr RecomputeForm kSelective = RecomputeForm::selective, kOffload = RecomputeForm::offload;
 
 INSTANTIATE_TEST_SUITE_P(
     Tiny, StageObjective,
@@ -142,7 +142,16 @@ INSTANTIATE_TEST_SUITE_P(
         offloading({"gpt", {2}, 1, 2, 0}), offloading({"gpt", {2, 2}, 2, 4, 2}),
         offloading({"llama", {2}, 1, 2, 0}), offloading({"adafactor", {2}, 1, 2, 0}),
         offloading({"adafactor", {2, 2}, 1, 2, 2}), offloading({"bf16_sums", {2}, 2, 4, 0}),
-        offloading({"wrn", {2}, 1, 2, 1}), offloading({"unclipped", {2}, 1, 2, 0})),
+        offloading({"wrn", {2}, 1, 2, 1}), offloading({"unclipped", {2}, 1, 2, 0}),
+        ObjectiveCase{"gpt", {}, 1, 2, 2, kOffload}, ObjectiveCase{"gpt", {2}, 1, 2, 2, kOffload},
+        ObjectiveCase{"gpt", {2}, 2, 4, 2, kOffload}, ObjectiveCase{"gpt", {2}, 2, 4, 1, kOffload},
+        ObjectiveCase{"gpt", {2, 2}, 1, 2, 2, kOffload}, ObjectiveCase{"llama", {2}, 2, 2, 2, kOffload},
+        ObjectiveCase{"moe", {2}, 1, 2, 2, kOffload}, ObjectiveCase{"deepseek_moe", {2}, 1, 2, 1, kOffload},
+        ObjectiveCase{"conformer", {2}, 1, 2, 2, kOffload}, ObjectiveCase{"lstm", {2}, 1, 2, 2, kOffload},
+        ObjectiveCase{"vit", {2}, 1, 2, 2, kOffload}, ObjectiveCase{"wrn", {2}, 2, 2, 2, kOffload},
+        ObjectiveCase{"wrn", {2}, 1, 2, 1, kOffload}, ObjectiveCase{"unet", {2}, 3, 3, 2, kOffload},
+        ObjectiveCase{"unet", {2}, 1, 2, 1, kOffload}, ObjectiveCase{"mlp", {2, 2}, 1, 2, 2, kOffload},
+        ObjectiveCase{"bf16_sums", {2}, 2, 4, 2, kOffload}, offloading({"gpt", {2}, 1, 2, 2, kOffload})),
     case_name);
 
 INSTANTIATE_TEST_SUITE_P(
@@ -154,7 +163,10 @@ INSTANTIATE_TEST_SUITE_P(
                     ObjectiveCase{"mlp", {2, 2}, 1, 2, 2}, ObjectiveCase{"gpt", {2}, 1, 2, 1},
                     ObjectiveCase{"gpt", {2}, 2, 4, 2, kSelective},
                     ObjectiveCase{"wrn", {2}, 2, 2, 2, kSelective}, ObjectiveCase{"gpt", {2, 2, 2}, 1, 2, 1},
-                    offloading({"gpt", {2}, 1, 2, 0}), offloading({"llama", {2}, 1, 2, 0})),
+                    offloading({"gpt", {2}, 1, 2, 0}), offloading({"llama", {2}, 1, 2, 0}),
+                    ObjectiveCase{"gpt", {2}, 1, 2, 1, kOffload},
+                    ObjectiveCase{"gpt", {2}, 2, 4, 2, kOffload},
+                    ObjectiveCase{"wrn", {2}, 2, 2, 2, kOffload}),
     case_name);
 
 }  // namespace
