@@ -56,9 +56,8 @@ std::string compare_plans(const Plan& a, const Plan& b) {
     const auto words = [&](const Plan& plan) {
       const StagePlan& stage = plan.stages[s];
       const DeviceMesh& mesh = plan.mesh_of(s);
-      return fmt::format("layers {}-{}, mesh {} from device {}, recomputed layers: {}", stage.first_layer,
-                         stage.end_layer - 1, mesh_text(mesh.shape), mesh.first_device,
-                         recomputed_layers_text(stage));
+      return fmt::format("layers {}-{}, mesh {} from device {}, {}", stage.first_layer, stage.end_layer - 1,
+                         mesh_text(mesh.shape), mesh.first_device, spared_layers_text(stage));
     };
     differ(fmt::format("stage {}", s), words(a), words(b));
   }

@@ -43,6 +43,7 @@ std::string binding_text(const PlanFacts& f) {
   if (!b.nearly_full.empty())
     text += fmt::format("; memory on {} (up to {:.0f} % full)", stages_text(b.nearly_full), 100 * b.fullest);
   if (!b.recomputes.empty()) text += fmt::format("; recomputation on {}", stages_text(b.recomputes));
+  if (!b.offloads.empty()) text += fmt::format("; activations on the host of {}", stages_text(b.offloads));
   return text;
 }
 
@@ -178,12 +179,11 @@ std::string arrivals_text(const StageFacts& s) {
 
 std::string stage_text(const PlanFacts& f, const StageFacts& s) {
   std::string text = fmt::format(
-      "\nstage {}: layers {} to {} ({}) on {} {} to {}{}, mesh {}: {}, recomputed layers: {}\n", s.stage,
-      s.plan.first_layer, s.plan.end_layer - 1,
-      s.layers() == 1 ? s.first_layer : s.first_layer + " .. " + s.last_layer,
+      "\nstage {}: layers {} to {} ({}) on {} {} to {}{}, mesh {}: {}, {}\n", s.stage, s.plan.first_layer,
+      s.plan.end_layer - 1, s.layers() == 1 ? s.first_layer : s.first_layer + " .. " + s.last_layer,
       count_text(s.devices(), "device"), s.mesh.first_device, s.mesh.first_device + s.devices() - 1,
       s.parts.empty() ? "" : fmt::format(" of {}", fmt::join(s.parts, " + ")), mesh_text(s.mesh.shape),
-      s.split.text(), recomputed_layers_text(s.plan));
+      s.split.text(), spared_layers_text(s.plan));
   text += figures_text(f, s) + "  parameters (S<axes>: split, R: whole)\n";
   for (const ParameterGroup& p : s.tensors.parameters)
     text += fmt::format("    {:>3} x {:<36} {:<18} {:<6} {}\n", p.count, p.name, p.type, p.spec, p.layout);

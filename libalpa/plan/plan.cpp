@@ -74,6 +74,13 @@ std::string why_slower(const Candidate& lost, const Candidate& chosen) {
 
 bool Plan::offloads() const { return !on_host.empty() || std::ranges::any_of(stages, &StagePlan::offloads); }
 
+std::string spared_layers_text(const StagePlan& stage) {
+  if (stage.offloads())
+    return fmt::format("layers with activations on the host: {} of {}", stage.recomputed_layers,
+                       stage.end_layer - stage.first_layer);
+  return "recomputed layers: " + recomputed_layers_text(stage);
+}
+
 std::string recomputed_layers_text(const StagePlan& stage) {
   const int layers = stage.end_layer - stage.first_layer;
   if (stage.recomputed_layers == 0) return "none";

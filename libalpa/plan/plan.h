@@ -217,6 +217,8 @@ StageIndex stage_of_layer(const Plan&, int layer);
 /// Of how many of its layers a stage does not keep all on the device, and how that is there again: "none",
 /// "full", "3 of 9", "selective, 3 of 9", "offload, 3 of 9".
 std::string recomputed_layers_text(const StagePlan&);
+/// The same as a clause: "recomputed layers: 3 of 9", "layers with activations on the host: 3 of 9".
+std::string spared_layers_text(const StagePlan&);
 
 std::vector<int> mesh_of_each_stage(const Plan&);
 

@@ -60,21 +60,41 @@ std::optional<Plan> plan_alone(const PlanningModel& model, const CostModel& cost
   }
 }
 
+bool is_to_recompute(Rematerialize asked) {
+  return asked == Rematerialize::always || asked == Rematerialize::selective;
+}
+
+/// Those that are to be recomputed are none that may be offloaded.
+bool may_offload_activations(const PlannerOptions& options) {
+  bool may = !is_to_recompute(options.rematerialize);
+  options.constraints.for_each<Recomputation>(
+      [&](const Recomputation& of, const PlanConstraint&) { may = may && !of.of_all; });
+  return may;
+}
+
 void check_offload(const PlannerOptions& options, const Cluster& cluster) {
-  if (options.offload == kNoOffload) return;
-  const std::string given = "--offload " + options.offload;
+  const bool is_pinned =
+      options.pin && std::ranges::any_of(options.pin->stages, [](const StageRequest& stage) {
+        return stage.recomputed_layers > 0 && stage.recompute_form == RecomputeForm::offload;
+      });
+  if (options.offload == kNoOffload && !is_pinned) return;
+  const std::string given = is_pinned ? "recompute_form = \"offload\"" : "--offload " + options.offload;
   if (cluster.host_bytes_per_s <= 0)
     throw Error(ErrorKind::usage,
                 fmt::format("{}: nothing is known of moves between the memories of a device and of its host "
                             "on cluster '{}'",
                             given, cluster.name),
                 "'host_gb_per_s' in the cluster file, or a profile of this release; or --offload none");
-  if (options.updates == update_order_name(UpdateOrder::before_norm))
+  if (offloads_activations(options) && is_to_recompute(options.rematerialize))
+    throw Error(ErrorKind::usage, given + " beside --rematerialize that asks for layers to be recomputed",
+                "one of the two without the other; --offload auto has the faster of both");
+  if (options.offload != kNoOffload && options.offload != kOffloadedActivations &&
+      options.updates == update_order_name(UpdateOrder::before_norm))
     throw Error(ErrorKind::usage, given + " beside --updates before-norm: these may have to be made again",
                 "one of the two without the other");
 }
 
-/// The faster of a plan that offloads and one that does not, where either is allowed.
+/// Of plans that offload and one that does not the fastest, where any is allowed.
 Plan plan_offloading(const PlanningModel& model, const CostModel& costs, const PlannerOptions& given,
                      const Deadline& deadline, Log& log) {
   const auto options_with = [&](const char* offload, double time_limit_s) {
@@ -83,23 +103,32 @@ Plan plan_offloading(const PlanningModel& model, const CostModel& costs, const P
     options.time_limit_s = std::max(1.0, time_limit_s);
     return options;
   };
-  const auto without_bound = [](Plan plan) {  // it was on plans that move all, of which some comes back
+  // It was on plans that move all, of which some comes back, or that move it in turn.
+  const auto without_bound = [](Plan plan) {
     plan.prediction.lower_bound_s = 0;
     plan.prediction.bound_covers = "";
     return plan;
   };
   if (given.offload == kNoOffload) return search_plan(model, costs, given, log);
-  if (given.offload == kOffloadedOptimizer) return without_bound(search_plan(model, costs, given, log));
-  std::optional<Plan> without;
+  if (given.offload != kFastestOffload) return without_bound(search_plan(model, costs, given, log));
+  std::vector<const char*> ways{kOffloadedOptimizer};
+  if (may_offload_activations(given)) ways = {kOffloadedOptimizer, kOffloadedActivations, kOffloadedBoth};
+  std::optional<Plan> best;
   try {
-    without = search_plan(model, costs, options_with(kNoOffload, given.time_limit_s / 2), log);
+    best = search_plan(model, costs, options_with(kNoOffload, given.time_limit_s / 2), log);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::infeasible) throw;
   }
-  const PlannerOptions offloading = options_with(kOffloadedOptimizer, deadline.seconds_left());
-  if (!without) return without_bound(search_plan(model, costs, offloading, log));
-  const std::optional<Plan> with = plan_alone(model, costs, offloading);
-  return with && with->prediction.step_s < without->prediction.step_s ? without_bound(*with) : *without;
+  for (std::size_t w = 0; w < ways.size(); ++w) {
+    const PlannerOptions offloading =
+        options_with(ways[w], deadline.seconds_left() / static_cast<double>(ways.size() - w));
+    // What offloads both only fits where others do not, or moves more than they.
+    if (best && ways[w] == kOffloadedBoth) break;
+    if (!best && w + 1 == ways.size()) return without_bound(search_plan(model, costs, offloading, log));
+    std::optional<Plan> plan = plan_alone(model, costs, offloading);
+    if (plan && (!best || plan->prediction.step_s < best->prediction.step_s)) best = without_bound(*plan);
+  }
+  return *best;
 }
 
 /// Once planning takes long: which search it is at.

@@ -93,11 +93,16 @@ std::vector<Word<std::string>> sync_order_choices() {
 }
 
 std::vector<Word<std::string>> offload_choices() {
-  return {{kNoOffload, kNoOffload, "nothing"},
-          {kOffloadedOptimizer, kOffloadedOptimizer,
-           "of what updates alone take (the optimizer's states, master weights) all that the device has no "
-           "room for"},
-          {kFastestOffload, kFastestOffload, "whichever of them is faster; takes two searches"}};
+  return {
+      {kNoOffload, kNoOffload, "nothing"},
+      {kOffloadedOptimizer, kOffloadedOptimizer,
+       "of what updates alone take (the optimizer's states, master weights) all that the device has no "
+       "room for"},
+      {kOffloadedActivations, kOffloadedActivations,
+       "what layers save for their backward, of as many as the device has no room for; none is recomputed"},
+      {kOffloadedBoth, kOffloadedBoth, "both of them"},
+      {kFastestOffload, kFastestOffload,
+       "whichever of them is fastest, and recomputing; takes several searches"}};
 }
 
 StageEffort stage_effort(PlannerEffort effort) {
@@ -157,8 +162,16 @@ std::optional<SumOrder> sum_order(const PlannerOptions& options) {
 
 std::vector<ValueIndex> states_on_host(const PlannerOptions& options, const GraphUses& uses) {
   const bool is_made_again = corrects_updates(uses, update_order(options).value_or(UpdateOrder::after_norm));
-  return options.offload == kOffloadedOptimizer && !is_made_again ? states_of_updates_alone(uses)
-                                                                  : std::vector<ValueIndex>();
+  const bool are_states = options.offload == kOffloadedOptimizer || options.offload == kOffloadedBoth;
+  return are_states && !is_made_again ? states_of_updates_alone(uses) : std::vector<ValueIndex>();
+}
+
+bool offloads_activations(const PlannerOptions& options) {
+  return options.offload == kOffloadedActivations || options.offload == kOffloadedBoth;
+}
+
+bool may_spare_more(const PlannerOptions& options) {
+  return options.rematerialize == Rematerialize::automatic || offloads_activations(options);
 }
 
 std::optional<TransferStrategy> transfer_strategy(const PlannerOptions& options) {

@@ -51,6 +51,7 @@ inline constexpr const char *kFastestOverlap = "auto", *kFastestUpdates = "auto"
 
 /// What rests in the host's memory, and is moved to the device's for its use: `offload` of PlannerOptions.
 inline constexpr const char *kNoOffload = "none", *kOffloadedOptimizer = "optimizer",
+                            *kOffloadedActivations = "activations", *kOffloadedBoth = "both",
                             *kFastestOffload = "auto";
 
 /// How much work the search does. The same effort finds the same plan.
@@ -129,6 +130,13 @@ std::optional<SumOrder> sum_order(const PlannerOptions&);
 /// The states of a plan that rest in the host's memory while its stages are solved, as of Plan; those of
 /// which there is room on the device come back then (planner/returned_states).
 std::vector<ValueIndex> states_on_host(const PlannerOptions&, const GraphUses&);
+
+/// Whether layers whose activations the device has no room for have them in the host's memory, in place of
+/// recomputing them.
+bool offloads_activations(const PlannerOptions&);
+
+/// Whether more layers may do so, or be recomputed, than was asked for of a stage.
+bool may_spare_more(const PlannerOptions&);
 
 /// That of all transfers; none: of each the fastest.
 std::optional<TransferStrategy> transfer_strategy(const PlannerOptions&);

@@ -5,7 +5,7 @@
 namespace alpa {
 namespace {
 
-constexpr std::int64_t kSmall = 16;  ///< times less than that of which it is made
+constexpr std::int64_t kSmall = 16;  ///< times less than what it is made of, or with, or more
 
 }  // namespace
 
@@ -70,7 +70,7 @@ bool StageSemantics::is_offloaded(ValueIndex v) const {
     for (const ValueIndex other : *around)
       if (const Value& value = value_of(graph(), other); value.kind == ValueKind::computed)
         most = std::max(most, byte_count(value.type));
-  return byte_count(value_of(graph(), v).type) >= most / kSmall;
+  return kSmall * byte_count(value_of(graph(), v).type) > most;
 }
 
 Indexed<NodeIndex, bool> StageSemantics::recomputed(const Indexed<ValueIndex, bool>& kept) const {

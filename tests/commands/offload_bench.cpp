@@ -1,11 +1,12 @@
-// What fetching ahead gains where states rest in the host's memory, beside what is predicted.
+// What moving ahead of use, and beside computation, gains where states or activations rest in the host's
+// memory, beside what is predicted.
 //
 //   bench_offload [--check] [--rounds N] [--steps N]
 //
 // A perceptron of equal layers on one emulated device, which takes half as much again as that has memory;
-// with updates in the next forward, beside which activations lie, a third. What is moved takes as long as the
-// computation. Medians of rounds in turn. Targets stand in offload_targets.toml; with --check the exit status
-// says whether all are reached.
+// with updates in the next forward, beside which activations lie, a third. Of activations, most is what a
+// large batch saves, in two micro-batches. What is moved takes as long as the computation. Medians of rounds
+// in turn. Targets stand in offload_targets.toml; with --check the exit status says whether all are reached.
 #include <fmt/core.h>
 
 #include <string>
@@ -18,8 +19,16 @@
 namespace alpa {
 namespace {
 
-constexpr int kWidth = 1024, kLayers = 8, kBatch = 256;
-constexpr double kTflops = 0.2;  // so that a step takes some 70 ms, and an update next to nothing
+constexpr double kTflops = 0.2;  // so that a step takes some 70 ms or 100 ms, and an update next to nothing
+
+struct Case {
+  int width, layers, batch, micro_batches;
+  double more;  ///< times what the device has
+  const char *offload, *updates;
+};
+constexpr Case kCases[]{{1024, 8, 256, 1, 1.5, "optimizer", "after-norm"},
+                        {1024, 8, 256, 1, 1.3, "optimizer", "next-forward"},
+                        {256, 16, 4096, 2, 1.5, "activations", "after-norm"}};
 
 struct Options {
   int rounds = 3, steps = 12;
@@ -28,7 +37,7 @@ struct Options {
 
 class Measuring {
  public:
-  explicit Measuring(const Options& options) : options_(options) {
+  Measuring(const Options& options, const Case& of) : options_(options), case_(of) {
     model_ = runs_.written("model.toml", fmt::format(R"(
 base = "{}/configs/models/image-mlp.toml"
 name = "perceptron"
@@ -39,7 +48,7 @@ layers = {}
 batch = {}
 gradient_clip = 0
 )",
-                                                     ALPA_SOURCE_DIR, kWidth, kLayers, kBatch));
+                                                     ALPA_SOURCE_DIR, of.width, of.layers, of.batch));
   }
 
   Plan plan(const std::string& name, double memory_gib, double host_gb_per_s,
@@ -59,9 +68,9 @@ within_node = {{ latency_us = 5, gb_per_s = 3 }}
 )",
                                                   memory_gib, kTflops, host_gb_per_s));
     runs_.run(
-        fmt::format("alpa-plan {} --cluster {} --method serial --micro-batches 1 --rematerialize never "
+        fmt::format("alpa-plan {} --cluster {} --method serial --micro-batches {} --rematerialize never "
                     "{} --force --out {}",
-                    model_, cluster, options, runs_.path(name + ".h5")));
+                    model_, cluster, case_.micro_batches, options, runs_.path(name + ".h5")));
     return read_plan(runs_.path(name + ".h5"));
   }
 
@@ -71,9 +80,9 @@ within_node = {{ latency_us = 5, gb_per_s = 3 }}
     for (int round = 0; round < options_.rounds; ++round)
       for (std::size_t p = 0; p < plans.size(); ++p) {
         const std::string run = runs_.path(fmt::format("run{}", number_++));
-        runs_.run({}, fmt::format("alpa-train {} --data synthetic:1024 --threads 1 --steps {} --run-dir {} "
+        runs_.run({}, fmt::format("alpa-train {} --data synthetic:{} --threads 1 --steps {} --run-dir {} "
                                   "--device emulated",
-                                  runs_.path(plans[p] + ".h5"), options_.steps, run));
+                                  runs_.path(plans[p] + ".h5"), 4 * case_.batch, options_.steps, run));
         seconds[p].push_back(TimedRuns::steps(run + "/emulated.jsonl").median_s);
       }
     std::vector<double> medians;
@@ -83,6 +92,7 @@ within_node = {{ latency_us = 5, gb_per_s = 3 }}
 
  private:
   const Options& options_;
+  const Case& case_;
   TimedRuns runs_;
   std::string model_;
   mutable int number_ = 0;  ///< of the next run
@@ -99,17 +109,19 @@ int run(const std::vector<std::string>& words) {
   TomlDocument document = read_toml(ALPA_SOURCE_DIR "/tests/commands/offload_targets.toml");
   options.of_prediction = document.root().number("of_prediction");
   document.finish();
-  const Measuring at(options);
-  const Prediction free = at.plan("free", 8, 1, "").prediction;
   HeldTargets tally;
-  for (const auto& [more, updates] : {std::pair(1.5, "after-norm"), {1.3, "next-forward"}}) {
-    const double limit_gib = static_cast<double>(free.meshes.front().memory.total) / more / (1 << 30);
-    const std::string offloading = fmt::format("--offload optimizer --updates {} --overlap ", updates);
+  for (const Case& of : kCases) {
+    const Measuring at(options, of);
+    const Prediction free = at.plan("free", 8, 1, "").prediction;
+    const double limit_gib = static_cast<double>(free.meshes.front().memory.total) / of.more / (1 << 30);
+    const std::string offloading =
+        fmt::format("--offload {} --updates {} --overlap ", of.offload, of.updates);
     // What is moved does not depend on the rate.
     const Prediction moved = at.plan("moved", limit_gib, 1, offloading + "none").prediction;
-    const double rate = 2 * static_cast<double>(moved.meshes.front().memory.host) / free.step_s;
-    fmt::print("{:.1f} MiB on a device of {:.1f} MiB; moves at {:.2f} GB/s, updates {}\n",
-               1024 * more * limit_gib, 1024 * limit_gib, rate / 1e9, updates);
+    const double bytes = 2.0 * of.micro_batches * static_cast<double>(moved.meshes.front().memory.host),
+                 rate = bytes / free.step_s;
+    fmt::print("{:.1f} MiB on a device of {:.1f} MiB; {} moved at {:.2f} GB/s, updates {}\n",
+               1024 * of.more * limit_gib, 1024 * limit_gib, of.offload, rate / 1e9, of.updates);
     const std::vector<std::string> ways{"none", "all"};
     std::vector<double> predicted;
     for (const std::string& way : ways)

@@ -1,4 +1,4 @@
-// Models that take more than the devices have, trained with states in the host's memory.
+// Models that take more than the devices have, trained with states or activations in the host's memory.
 #include <fmt/core.h>
 #include <gmock/gmock.h>
 
@@ -15,15 +15,21 @@ using testing::HasSubstr;
 class Offload : public Workplace {
  protected:
   void SetUp() override {
-    write("model.toml", "base = \"" ALPA_SOURCE_DIR "/configs/models/image-mlp.toml\"\n" + std::string(R"(
+    write_model(256, 8);  // of which states take most
+    write_cluster(1 << 30);
+  }
+
+  void write_model(int width, int batch) const {
+    write("model.toml", fmt::format(R"(
+base = "{}/configs/models/image-mlp.toml"
 name = "perceptron"
 [dimensions]
-model = 256
+model = {}
 layers = 6
 [training]
-batch = 8
-)"));
-    write_cluster(1 << 30);
+batch = {}
+)",
+                                    ALPA_SOURCE_DIR, width, batch));
   }
 
   void write_cluster(std::int64_t memory_bytes) const {
@@ -43,8 +49,8 @@ within_node = {{ latency_us = 5, gb_per_s = 3 }}
   }
 
   std::string planning(const std::string& name, const std::string& options) const {
-    return "alpa-plan model.toml --cluster cluster.toml --micro-batches 1 --rematerialize never " + options +
-           " --out " + name + ".h5";
+    return "alpa-plan model.toml --cluster cluster.toml --rematerialize never " + options + " --out " + name +
+           ".h5";
   }
 
   std::int64_t arena(const std::string& plan) const {
@@ -55,14 +61,14 @@ within_node = {{ latency_us = 5, gb_per_s = 3 }}
   }
 
   /// Under plans that differ in nothing but what they offload.
-  void expect_same_of_less_memory(const std::string& options, int ranks) {
+  void expect_same_of_less_memory(const std::string& options, int ranks, const std::string& offloaded) {
     const CommandResult planned = run(planning("free", options));
     ASSERT_EQ(planned.status, 0) << planned.output;
     const std::int64_t limit = arena("free") * 2 / 3;
     write_cluster(limit);
     EXPECT_THAT(run(planning("none", options)).output, HasSubstr("no plan fits"));
     const CommandResult offloading =
-        run(planning("offloaded", options + " --overlap all --offload optimizer"));
+        run(planning("offloaded", options + " --overlap all --offload " + offloaded));
     ASSERT_EQ(offloading.status, 0) << offloading.output;
     EXPECT_LE(arena("offloaded"), limit);
     train("free", ranks, "on_device", "--steps 6");
@@ -78,17 +84,30 @@ within_node = {{ latency_us = 5, gb_per_s = 3 }}
 };
 
 TEST_F(Offload, OfHalfAsMuchAgainAsADeviceHoldsTrainsToTheBit) {
-  expect_same_of_less_memory("--method serial", 1);
+  expect_same_of_less_memory("--micro-batches 1 --method serial", 1, "optimizer");
 }
 
 TEST_F(Offload, OfHalfAsMuchAgainAsTwoDevicesHoldTrainsToTheBit) {
-  expect_same_of_less_memory("--method data-parallel --sync each", 2);
+  expect_same_of_less_memory("--micro-batches 1 --method data-parallel --sync each", 2, "optimizer");
+}
+
+TEST_F(Offload, OfActivationsTrainsToTheBit) {
+  write_model(64, 4096);
+  expect_same_of_less_memory("--micro-batches 2 --method data-parallel --sync each", 2, "activations");
+  EXPECT_THAT(run("alpa-plan explain offloaded.h5 --full").output,
+              HasSubstr("layers with activations on the host: "));
+}
+
+TEST_F(Offload, OfActivationsOfMicroBatchesInFlightTrainsToTheBit) {
+  write_model(64, 4096);
+  expect_same_of_less_memory("--micro-batches 4 --method inter-only", 2, "activations");
 }
 
 TEST_F(Offload, IsSaidOfAPlan) {
-  ASSERT_EQ(run(planning("free", "--method serial")).status, 0);
+  ASSERT_EQ(run(planning("free", "--method serial --micro-batches 1")).status, 0);
   write_cluster(arena("free") * 2 / 3);
-  const CommandResult planned = run(planning("offloaded", "--method serial --offload auto"));
+  const CommandResult planned =
+      run(planning("offloaded", "--method serial --micro-batches 1 --offload auto"));
   ASSERT_EQ(planned.status, 0) << planned.output;
   EXPECT_THAT(run("alpa-plan explain offloaded.h5 --full").output, HasSubstr("on its host "));
   EXPECT_THAT(run("alpa-plan simulate offloaded.h5 --program").output, HasSubstr("[fetches]"));

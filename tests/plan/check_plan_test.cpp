@@ -102,6 +102,12 @@ INSTANTIATE_TEST_SUITE_P(
         {"TwiceOnTheHost", [](Plan& p, const Graph& g) { put_on_host(p, g); p.on_host.push_back(p.on_host.back()); }, "twice, or out of order"},
         {"ParameterOnTheHost", [](Plan& p, const Graph& g) { put_on_host(p, g); p.on_host = {parameter_on_first_stage(g)}; }, "is no state of its update alone"},
         {"NothingOnTheHost", [](Plan& p, const Graph& g) { put_on_host(p, g); p.on_host.push_back(ValueIndex(1 << 20)); }, "is no state of its update alone"},
+        {"ActivationsOnTheHostWithoutARate",
+         [](Plan& p, const Graph&) {
+           p.stages[1_s].recomputed_layers = 1;
+           p.stages[1_s].recompute_form = RecomputeForm::offload;
+         },
+         "stage 1 has activations in the host's memory, and its cluster has no rate"},
         {"TransferMissing", [](Plan& p, const Graph&) { p.transfers.erase(p.transfers.begin()); }, "but never sent there"},
         {"TransferOfNothing", [](Plan& p, const Graph&) { p.transfers[0].value = ValueIndex(1 << 20); }, "names a mesh or value that is not there"},
         {"TransferToNowhere", [](Plan& p, const Graph&) { p.transfers[0].to_mesh = 2_m; }, "names a mesh or value that is not there"},

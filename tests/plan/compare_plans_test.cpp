@@ -40,6 +40,11 @@ TEST(ComparePlans, PrintsEachDifferenceInALine) {
                 p.stages[0_s].recompute_form = RecomputeForm::selective;
               }),
               testing::HasSubstr("recomputed layers: selective, 1 of 2\n"));
+  EXPECT_THAT(difference([](Plan& p) {
+                p.stages[0_s].recomputed_layers = 1;
+                p.stages[0_s].recompute_form = RecomputeForm::offload;
+              }),
+              testing::HasSubstr("layers with activations on the host: 1 of 2\n"));
   EXPECT_THAT(difference([](Plan& p) { p.node_strategy[3_n] = {9}; }), HasSubstr("strategies of 1 of "));
   EXPECT_THAT(difference([](Plan& p) { p.value_layout[3_v].partial_sum ^= 1; }),
               HasSubstr("layouts of 1 of "));

@@ -107,6 +107,8 @@ TEST_F(PlanFile, HoldsWhatStagesRecompute) {
   EXPECT_EQ(read_plan(path), plan);
   EXPECT_THAT(output_of("h5dump -d /stages/recompute_form " + path.string()),
               HasSubstr("\"full\", \"selective\""));
+  plan.stages[1_s].recompute_form = RecomputeForm::offload;
+  EXPECT_EQ(read_plan(written("b.h5", plan)), plan);
 }
 
 TEST_F(PlanFile, IsTheSameForTheSamePlan) {

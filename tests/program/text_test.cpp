@@ -111,6 +111,16 @@ INSTANTIATE_TEST_SUITE_P(
         LoweredCase{"zero_3",
                     [] { return pinned(pin_of_one_stage("data", "state_sharding = \"parameters\"\n")); }},
         LoweredCase{"offloaded", [] { return offloaded_perceptron(1 << 20); }},
+        LoweredCase{"activations_offloaded",
+                    [] {
+                      Cluster cluster = small_cluster(4);
+                      cluster.host_bytes_per_s = 1e9;
+                      return pinned(
+                          "overlap = \"all\"\n" + pin_of_one_stage("data",
+                                                                   "recomputed_layers = 2\n"
+                                                                   "recompute_form = \"offload\"\n"),
+                          cluster);
+                    }},
         LoweredCase{"two_stages_split_1f1b", [] { return two_stages_of_two(4, "split-1f1b"); }},
         LoweredCase{"split_1f1b_rematerialized",
                     [] { return pinned(pin_of_two_stages("split-1f1b", "rematerialize = true\n")); }},

@@ -98,6 +98,26 @@ TEST_F(Semantics, OfAStageThatRecomputesSelectivelySavesWhatIsExpensiveToMake) {
   EXPECT_THAT(again, ElementsAre("layer_norm", "layer_norm", "gelu"));
 }
 
+// All that the first layer makes for its own stage, but the mean and the deviation of norms: one of each
+// beside the 16 numbers that they are of.
+TEST_F(Semantics, OfAStageThatOffloadsSavesTheSameAndMovesWhatIsLarge) {
+  const StageSemantics keeping = of(1, 3), offloading = of(1, 3, 1, RecomputeForm::offload);
+  EXPECT_EQ(offloading.saved_values(), keeping.saved_values());
+  for (const bool again : offloading.recomputed(kept(offloading))) EXPECT_FALSE(again);
+  for (const ValueIndex v : graph_.values.indices()) {
+    const NodeIndex maker = value_of(graph_, v).producer;
+    const bool is_of_first = maker >= 0 && node_of(graph_, maker).layer == 1;
+    const bool is_mean_or_deviation = maker >= 0 &&
+                                      node_of(graph_, maker).op->name == std::string_view("layer_norm") &&
+                                      node_of(graph_, maker).results.front() != v;
+    EXPECT_EQ(offloading.is_offloaded(v), is_of_first && keeping.is_saved(v) && !is_mean_or_deviation)
+        << value_of(graph_, v).name;
+    EXPECT_FALSE(keeping.is_offloaded(v));
+    // What leaves the stage, or comes from another, stays.
+    EXPECT_FALSE(of(1, 2, 1, RecomputeForm::offload).is_offloaded(v) && offloading.leaves(v));
+  }
+}
+
 /// Of tests/data.
 class SelectiveRecomputation : public testing::TestWithParam<const char*> {};
 

@@ -98,11 +98,13 @@ Binding binding_of(const Plan& plan) {
     binding.fullest = std::max(binding.fullest, used);
     for (const StageIndex s : stages[m]) {
       if (used >= nearly_full) binding.nearly_full.push_back(s);
-      if (plan.stages[s].recomputed_layers > 0) binding.recomputes.push_back(s);
+      if (plan.stages[s].recomputed_layers > 0)
+        (plan.stages[s].offloads() ? binding.offloads : binding.recomputes).push_back(s);
     }
   }
   std::ranges::sort(binding.nearly_full);
   std::ranges::sort(binding.recomputes);
+  std::ranges::sort(binding.offloads);
   return binding;
 }
 

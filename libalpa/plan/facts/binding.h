@@ -19,6 +19,7 @@ struct Binding {
   std::vector<StageIndex> nearly_full;  ///< whose memory is at least nine tenths full
   double fullest = 0;                   ///< share of the memory that is used, of the fullest mesh
   std::vector<StageIndex> recomputes;   ///< that run their forward again
+  std::vector<StageIndex> offloads;     ///< whose activations rest on the host
 };
 
 /// By the plan's prediction; of a plan without one all is 0.

@@ -150,7 +150,8 @@ JsonObject binding_json(const Binding& b) {
       .set("crosses_nodes", b.crosses_nodes)
       .set("stages_nearly_full", numbers(b.nearly_full))
       .set("fullest_share", b.fullest)
-      .set("stages_that_recompute", numbers(b.recomputes));
+      .set("stages_that_recompute", numbers(b.recomputes))
+      .set("stages_that_offload", numbers(b.offloads));
 }
 
 JsonObject bound_json(const Prediction& p) {

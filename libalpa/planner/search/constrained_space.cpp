@@ -90,6 +90,7 @@ class ConstraintChecker {
 
   void check(const Recomputation& of) {
     constexpr std::array words{"auto", "never", "always", "selective"};
+    if (of.of_all && offloads_activations(options_)) refuse_option("--offload " + options_.offload);
     if (options_.rematerialize != Rematerialize::automatic && options_.rematerialize != option_of(of))
       refuse_option(
           fmt::format("--rematerialize {}", words[static_cast<std::size_t>(options_.rematerialize)]));

@@ -68,7 +68,7 @@ class FinishedPlan {
     return std::ranges::all_of(plan_.stages, [&](const StagePlan& stage) {
       return of.of_all ? stage.recomputed_layers == stage.end_layer - stage.first_layer &&
                              stage.recompute_form == *of.of_all
-                       : stage.recomputed_layers == 0;
+                       : stage.recomputed_layers == 0 || stage.offloads();
     });
   }
   bool meets(const ScheduleOf& schedule) {

@@ -44,6 +44,7 @@ SearchSpace OfferedSpaces::all() const {
 
 /// What becomes of what a layer made.
 std::vector<LayerForm> OfferedSpaces::layer_forms(bool is_selective_too) const {
+  if (offloads_activations(options_)) return {std::nullopt, RecomputeForm::offload};
   switch (options_.rematerialize) {
     case Rematerialize::never:
       return {std::nullopt};
@@ -59,7 +60,7 @@ std::vector<LayerForm> OfferedSpaces::layer_forms(bool is_selective_too) const {
 }
 
 bool OfferedSpaces::leaves_selective_out() const {
-  return options_.rematerialize == Rematerialize::automatic &&
+  return options_.rematerialize == Rematerialize::automatic && !offloads_activations(options_) &&
          stage_effort(options_.effort).selective_gain > 0;
 }
 

@@ -171,7 +171,9 @@ void ProposalTrials::solve(const PricedGraph& priced, Attempt& attempt, std::siz
   attempt.out_of_time[stage] |= solution.hit_time_limit;
   const int layers = request.end_layer - request.first_layer, first = request.recomputed_layers;
   while (!solution.feasible && solution.least_memory > 0 && request.recomputed_layers < layers &&
-         options_.rematerialize == Rematerialize::automatic) {
+         may_spare_more(options_)) {
+    if (request.recomputed_layers == 0 && offloads_activations(options_))
+      request.recompute_form = RecomputeForm::offload;
     // The search found about as much to suffice as a start has; few may where it has none.
     const int more =
         first > 0 ? request.recomputed_layers * 5 / 4 + 1 : std::max(1, 2 * request.recomputed_layers);
@@ -209,74 +211,6 @@ std::optional<Plan> ProposalTrials::plan_of(const PricedGraph& priced, const Pro
   predict_steady(plan, priced.graph, costs_);
   take_what_pays(plan, priced, transfers, sums, patience);
   return plan;
-}
-
-void ProposalTrials::set_buckets(Plan& plan, const SumsForBuckets& sums) const {
-  plan.sync = buckets(options_) ? sums.in_buckets(*buckets(options_)) : sums.in_soonest_buckets(plan, costs_);
-  if (sum_order(options_) == SumOrder::first_use) plan.sync = sums.in_turns(plan, costs_);
-}
-
-/// Of what the options leave open. The stages were solved without: what arrives early takes memory, as copies
-/// of states do, which may not be there. Buckets that are added up the soonest are there already.
-void ProposalTrials::take_what_pays(Plan& plan, const PricedGraph& priced, const StageTransfers& transfers,
-                                    const SumsForBuckets& sums, const Patience& patience) const {
-  const auto fits = [&](const Plan& other) {
-    return std::ranges::all_of(other.meshes.indices(), [&](MeshIndex m) {
-      return other.prediction.meshes[m].memory.total <= costs_.on(other.meshes[m]).cluster().memory_bytes;
-    });
-  };
-  const auto offer = [&](Plan other) {
-    predict_steady(other, priced.graph, costs_);
-    if (fits(other) && other.prediction.step_s < plan.prediction.step_s) plan = std::move(other);
-  };
-  const auto offer_in_other_order = [&](Plan other) {
-    choose_transfer_ways(other, priced.graph, costs_, transfers);
-    set_buckets(other, sums);
-    offer(std::move(other));
-  };
-  if (!overlap(options_))
-    for (const Overlap each : {Overlap::transfers, Overlap::all}) {
-      Plan other = plan;
-      other.overlap = each;
-      offer_in_other_order(std::move(other));
-    }
-  const auto offer_updates = [&] {
-    for (const Word<UpdateOrder>& word : update_order_words()) {
-      Plan other = plan;
-      other.updates = order_in_effect(priced.planning.uses, plan, word.value);
-      if (other.updates != plan.updates) offer_in_other_order(std::move(other));
-    }
-  };
-  if (!update_order(options_)) offer_updates();
-  const bool offloads = !plan.on_host.empty();
-  return_states(plan, priced.graph, costs_, fits);
-  // Where nothing is moved any more, updates may be made again.
-  if (offloads && plan.on_host.empty() && !update_order(options_)) offer_updates();
-  if (is_in_turn(LaneKind::collective, plan.overlap)) return;
-  std::vector<std::vector<GradientSync>> tried{plan.sync};
-  const auto offer_sync = [&](std::vector<GradientSync> sync) {
-    if (std::ranges::find(tried, sync) != tried.end()) return;
-    Plan other = plan;
-    other.sync = tried.emplace_back(std::move(sync));
-    offer(std::move(other));
-  };
-  // Where steps do not overlap each other, the next forward waits for all sums.
-  const auto in_turns = [&](std::vector<GradientSync> sync) {
-    Plan other = plan;
-    other.sync = std::move(sync);
-    return sums.in_turns(std::move(other), costs_);
-  };
-  const std::optional<SumOrder> order = sum_order(options_);
-  if (!order && plan.updates == UpdateOrder::next_forward) offer_sync(in_turns(plan.sync));
-  // By so much buckets of other sizes are no faster than those that are added up the soonest.
-  constexpr double kNear = 1.1;
-  if (buckets(options_) || plan.prediction.step_s >= kNear * patience.stage_s) return;
-  for (const Word<BucketSizes>& word : bucket_words()) {
-    const std::vector<GradientSync> sync = sums.in_buckets(word.value);
-    if (order != SumOrder::first_use) offer_sync(sync);
-    if (order ? order == SumOrder::first_use : plan.updates == UpdateOrder::next_forward)
-      offer_sync(in_turns(sync));
-  }
 }
 
 ProposalTrial ProposalTrials::try_out(const PricedGraph& priced, Proposal proposal, const std::string& method,
@@ -366,7 +300,9 @@ ProposalTrial ProposalTrials::try_out(const PricedGraph& priced, Proposal propos
     if (most_over == 0) {
       trial.proposal = std::move(attempt.proposal);
       trial.proposal.estimate_s = pipeline_seconds(trial.proposal);
-      if (plan->on_host == priced.planning.on_host)  // with which the stages were solved
+      // Where it has what the stages were solved with, and these know what all of it takes.
+      if (plan->on_host == priced.planning.on_host &&
+          !std::ranges::any_of(plan->stages, &StagePlan::offloads))
         plan->prediction.lower_bound_s =
             least_step_s(priced, trial.proposal, *plan, overlap(options_) == Overlap::none);
       plan->prediction.bound_covers = fmt::format("{}{}, split in any way that the method allows", kOwnStages,

@@ -10,6 +10,7 @@
 #include "libalpa/planner/stage/stage_clock.h"
 #include "libalpa/planner/stage/stage_edges.h"
 #include "libalpa/planner/stage/stage_messages.h"
+#include "libalpa/planner/stage/stage_sums.h"
 #include "libalpa/planner/stage/value_times.h"
 
 namespace alpa {
@@ -32,7 +33,7 @@ class MemoryOverTime {
     for (auto& [what, ticks] : held_) hold_result(what, ticks);
     for (auto& [index, ticks] : held_layouts_) hold_layout(index, ticks);
     add_message_memory(scope_, request_, mesh_costs_, clock_, stage_);
-    hold_workspace_of_sums();
+    add_workspace_of_sums(scope_, mesh_costs_, clock_, stage_);
     stage_.clock = clock_.end();
   }
 
@@ -70,8 +71,8 @@ class MemoryOverTime {
       first.bytes.push_back(option_of(of, c, mesh_costs_).workspace);
       later.bytes.push_back(option_of(of, c, mesh_costs_).later_workspace);
     }
-    hold(of, std::move(first));
-    hold(of, std::move(later));
+    of.hold(std::move(first));
+    of.hold(std::move(later));
     const Node& node = scope_.node(n);
     for (std::size_t r = 0; r < node.results.size(); ++r)
       if (made_for_segment(node.results[r], n, segment).value_or(false)) {
@@ -89,11 +90,6 @@ class MemoryOverTime {
     return {clock_.runs(maker, segment), scope_.node(maker).layer};
   }
 
-  static void hold(StageVariable& variable, SelectionProblem::Memory memory) {
-    if (memory.begin < memory.end && std::ranges::count(memory.bytes, 0) < std::ssize(memory.bytes))
-      variable.held.push_back(std::move(memory));
-  }
-
   void hold_result(const Result& what, const Ticks& ticks) {
     StageVariable& of = variable(what.variable);
     const auto result = static_cast<std::size_t>(what.result);
@@ -102,7 +98,7 @@ class MemoryOverTime {
       SelectionProblem::Memory memory{begin, end, {}};
       for (std::size_t c = 0; c < of.choices.size(); ++c)
         memory.bytes.push_back(bytes(v, option_of(of, c, mesh_costs_).results[result]));
-      hold(of, std::move(memory));
+      of.hold(std::move(memory));
     }
   }
 
@@ -112,7 +108,7 @@ class MemoryOverTime {
       SelectionProblem::Memory memory{begin, end, {}};
       for (std::size_t c = 0; c < of.choices.size(); ++c)
         memory.bytes.push_back(!of.at_rest.empty() && of.at_rest[c] ? 0 : bytes(of.value, of.choices[c]));
-      hold(of, std::move(memory));
+      of.hold(std::move(memory));
     }
   }
 
@@ -259,26 +255,7 @@ class MemoryOverTime {
     for (std::size_t c = 0; c < of.choices.size(); ++c)
       memory.bytes.push_back(
           mesh_costs_.workspace_of_one(norm, v, option_of(of, c, mesh_costs_).operands[operand]));
-    hold(of, std::move(memory));
-  }
-
-  /// What the kernels want that add up the loss and the metrics.
-  void hold_workspace_of_sums() {
-    std::vector<ValueIndex> summed{scope_.graph().loss};
-    for (const Metric& metric : scope_.graph().metrics)
-      summed.insert(summed.end(), metric.values.begin(), metric.values.end());
-    const int tick = clock_.begin(Phase::update);
-    for (const ValueIndex v : summed) {
-      if (!scope_.makes(v)) continue;
-      const Node& maker = scope_.node(scope_.value(v).producer);
-      StageVariable& of = variable(stage_.of_node.at(scope_.canonical_node(scope_.value(v).producer)));
-      const auto result = static_cast<std::size_t>(place_of(maker.results, v));
-      SelectionProblem::Memory memory{tick, tick + 1, {}};
-      for (std::size_t c = 0; c < of.choices.size(); ++c)
-        memory.bytes.push_back(
-            mesh_costs_.workspace_of_one(*maker.op, v, option_of(of, c, mesh_costs_).results[result]));
-      hold(of, std::move(memory));
-    }
+    of.hold(std::move(memory));
   }
 
   /// The layout of a segment, from what arrives, is kept, or is made and does not rest.
@@ -389,7 +366,7 @@ class MemoryOverTime {
           held(start_of_edge(stage_, edge, c, mesh_costs_), end_of_edge(stage_, edge, c, mesh_costs_), false);
       for (std::size_t p = 0; p < memory.size(); ++p) memory[p].bytes.push_back(bytes[p]);
     }
-    for (SelectionProblem::Memory& each : memory) hold(of, std::move(each));
+    for (SelectionProblem::Memory& each : memory) of.hold(std::move(each));
   }
 
   const StageScope& scope_;

@@ -34,4 +34,24 @@ void add_sums_of_step(const StageScope& scope, const MeshCosts& mesh_costs, Stag
   if (has_stand_in) start_as_zero();
 }
 
+void add_workspace_of_sums(const StageScope& scope, const MeshCosts& mesh_costs, const StageClock& clock,
+                           StageVariables& stage) {
+  std::vector<ValueIndex> summed{scope.graph().loss};
+  for (const Metric& metric : scope.graph().metrics)
+    summed.insert(summed.end(), metric.values.begin(), metric.values.end());
+  const int tick = clock.begin(Phase::update);
+  for (const ValueIndex v : summed) {
+    if (!scope.makes(v)) continue;
+    const NodeIndex n = scope.value(v).producer;
+    const Node& maker = scope.node(n);
+    StageVariable& of = stage.variables[stage.of_node.at(scope.canonical_node(n))];
+    const auto result = static_cast<std::size_t>(place_of(maker.results, v));
+    SelectionProblem::Memory memory{tick, tick + 1, {}};
+    for (std::size_t c = 0; c < of.choices.size(); ++c)
+      memory.bytes.push_back(
+          mesh_costs.workspace_of_one(*maker.op, v, option_of(of, c, mesh_costs).results[result]));
+    of.hold(std::move(memory));
+  }
+}
+
 }  // namespace alpa

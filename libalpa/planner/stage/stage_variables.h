@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <memory>
@@ -34,6 +35,12 @@ struct StageVariable {
   std::vector<SelectionProblem::Memory> held;      ///< at times of StageClock
   std::vector<SelectionProblem::Memory> messages;  ///< likewise, to and from other stages: no more than that
 
+  /// But for no bytes, or no time.
+  void hold(SelectionProblem::Memory memory) {
+    const auto is_none = [](std::int64_t bytes) { return bytes == 0; };
+    if (memory.begin < memory.end && !std::ranges::all_of(memory.bytes, is_none))
+      held.push_back(std::move(memory));
+  }
   void pay_once(std::size_t choice, double seconds) {
     cost[choice] += seconds;
     once[choice] += seconds;

@@ -1,0 +1,88 @@
+// What proposals leave open, once their stages are solved.
+#include <algorithm>
+#include <utility>
+
+#include "libalpa/plan/update_timing.h"
+#include "libalpa/planner/offloaded_layers.h"
+#include "libalpa/planner/predict.h"
+#include "libalpa/planner/returned_states.h"
+#include "libalpa/planner/search/proposal_trials.h"
+#include "libalpa/planner/transfer_ways.h"
+#include "libalpa/program/program.h"
+
+namespace alpa {
+
+void ProposalTrials::set_buckets(Plan& plan, const SumsForBuckets& sums) const {
+  plan.sync = buckets(options_) ? sums.in_buckets(*buckets(options_)) : sums.in_soonest_buckets(plan, costs_);
+  if (sum_order(options_) == SumOrder::first_use) plan.sync = sums.in_turns(plan, costs_);
+}
+
+/// Of what the options leave open. The stages were solved without: what arrives early takes memory, as copies
+/// of states do, which may not be there. Buckets that are added up the soonest are there already.
+void ProposalTrials::take_what_pays(Plan& plan, const PricedGraph& priced, const StageTransfers& transfers,
+                                    const SumsForBuckets& sums, const Patience& patience) const {
+  const auto fits = [&](const Plan& other) {
+    return std::ranges::all_of(other.meshes.indices(), [&](MeshIndex m) {
+      return other.prediction.meshes[m].memory.total <= costs_.on(other.meshes[m]).cluster().memory_bytes;
+    });
+  };
+  const auto choose_layers = [&](Plan& of) {
+    if (!options_.pin) choose_offloaded_layers(of, priced.graph, costs_, fits);
+  };
+  choose_layers(plan);
+  const auto offer = [&](Plan other) {
+    predict_steady(other, priced.graph, costs_);
+    choose_layers(other);
+    if (fits(other) && other.prediction.step_s < plan.prediction.step_s) plan = std::move(other);
+  };
+  const auto offer_in_other_order = [&](Plan other) {
+    choose_transfer_ways(other, priced.graph, costs_, transfers);
+    set_buckets(other, sums);
+    offer(std::move(other));
+  };
+  if (!overlap(options_))
+    for (const Overlap each : {Overlap::transfers, Overlap::all}) {
+      Plan other = plan;
+      other.overlap = each;
+      offer_in_other_order(std::move(other));
+    }
+  const auto offer_updates = [&] {
+    for (const Word<UpdateOrder>& word : update_order_words()) {
+      Plan other = plan;
+      other.updates = order_in_effect(priced.planning.uses, plan, word.value);
+      if (other.updates != plan.updates) offer_in_other_order(std::move(other));
+    }
+  };
+  if (!update_order(options_)) offer_updates();
+  const bool offloads = !plan.on_host.empty();
+  return_states(plan, priced.graph, costs_, fits);
+  // Where nothing is moved any more, updates may be made again.
+  if (offloads && plan.on_host.empty() && !update_order(options_)) offer_updates();
+  if (is_in_turn(LaneKind::collective, plan.overlap)) return;
+  std::vector<std::vector<GradientSync>> tried{plan.sync};
+  const auto offer_sync = [&](std::vector<GradientSync> sync) {
+    if (std::ranges::find(tried, sync) != tried.end()) return;
+    Plan other = plan;
+    other.sync = tried.emplace_back(std::move(sync));
+    offer(std::move(other));
+  };
+  // Where steps do not overlap each other, the next forward waits for all sums.
+  const auto in_turns = [&](std::vector<GradientSync> sync) {
+    Plan other = plan;
+    other.sync = std::move(sync);
+    return sums.in_turns(std::move(other), costs_);
+  };
+  const std::optional<SumOrder> order = sum_order(options_);
+  if (!order && plan.updates == UpdateOrder::next_forward) offer_sync(in_turns(plan.sync));
+  // By so much buckets of other sizes are no faster than those that are added up the soonest.
+  constexpr double kNear = 1.1;
+  if (buckets(options_) || plan.prediction.step_s >= kNear * patience.stage_s) return;
+  for (const Word<BucketSizes>& word : bucket_words()) {
+    const std::vector<GradientSync> sync = sums.in_buckets(word.value);
+    if (order != SumOrder::first_use) offer_sync(sync);
+    if (order ? order == SumOrder::first_use : plan.updates == UpdateOrder::next_forward)
+      offer_sync(in_turns(sync));
+  }
+}
+
+}  // namespace alpa
