@@ -66,13 +66,14 @@ TEST(HeapWatch, CountsAllocationsByWhoAsked) {
 class Step : public testing::TestWithParam<TinyCase> {
  protected:
   /// Collective over `ranks`, one for each device of the case.
-  static void train_and_count(const TinyCase& c, Overlap overlap, MPI_Comm ranks,
+  static void train_and_count(const TinyCase& c, Overlap overlap, bool offloads, MPI_Comm ranks,
                               const std::filesystem::path& run_dir) {
     HeardSteps world(make_mpi_communicator(duplicate(ranks), nullptr));
     const auto control = make_mpi_communicator(duplicate(ranks), nullptr);
     const auto device = make_cpu_device(c.devices == 1 ? 2 : 1);
     TinyTraining tiny(c);
     tiny.set_overlap(overlap);
+    if (offloads) tiny.set_activations_on_host();
     Log log("test", LogLevel::off);
     TrainSettings settings;
     settings.data = "synthetic:60";
@@ -89,14 +90,14 @@ class Step : public testing::TestWithParam<TinyCase> {
   }
 
   /// Collective.
-  static void expect_none(const TinyCase& c, Overlap overlap) {
+  static void expect_none(const TinyCase& c, Overlap overlap, bool offloads = false) {
     const SharedFolder folder;
     const auto everyone = make_mpi_communicator(duplicate(MPI_COMM_WORLD), nullptr);
     MPI_Comm ranks;
     const bool takes_part = mpi_session().rank() < c.devices;
     MPI_Comm_split(MPI_COMM_WORLD, takes_part ? 0 : MPI_UNDEFINED, 0, &ranks);
     if (takes_part) {
-      train_and_count(c, overlap, ranks, folder.path() / "run");
+      train_and_count(c, overlap, offloads, ranks, folder.path() / "run");
       for (const heap_watch::Source& source : heap_watch::sources())
         if (!takes_memory_in_each_call(source))
           ADD_FAILURE() << source.allocations << " allocations in " << kLast - kFirst << " steps by "
@@ -112,6 +113,13 @@ TEST_P(Step, TakesNothingFromTheHeap) {
   const TinyCase& c = GetParam();
   for (const Overlap overlap : {Overlap::none, Overlap::all})
     if (overlap == Overlap::none || c.devices > 1) expect_none(c, overlap);
+}
+
+/// With activations on the host.
+class OffloadingStep : public Step {};
+
+TEST_P(OffloadingStep, TakesNothingFromTheHeap) {
+  for (const Overlap overlap : {Overlap::none, Overlap::all}) expect_none(GetParam(), overlap, true);
 }
 
 TinyCase in_next_forward(TinyCase c) {
@@ -134,6 +142,11 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& plan) {
       return plan.param.name() + (plan.param.precision == Precision::bf16 ? "_bf16" : "");
     });
+
+INSTANTIATE_TEST_SUITE_P(Plans, OffloadingStep,
+                         testing::Values(TinyCase{"gpt", "data-parallel", 2, 2},
+                                         TinyCase{"gpt", "mixed", 4, 4}),
+                         [](const auto& plan) { return plan.param.name(); });
 
 }  // namespace
 }  // namespace alpa
