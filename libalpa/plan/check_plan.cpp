@@ -285,7 +285,7 @@ void check_sync(const Placement& placement) {
   }
 }
 
-/// What rests on the host is of an update alone, which is made once, and moves have a price.
+/// What rests on the host is of one layer, its update is made once, and moves have a price.
 void check_on_host(const Placement& placement) {
   const Plan& plan = placement.plan();
   const GraphUses& uses = placement.uses();
@@ -299,8 +299,11 @@ void check_on_host(const Placement& placement) {
     if (i > 0 && value <= plan.on_host[i - 1])
       refuse(fmt::format("value {} rests in the host's memory twice, or out of order", value));
     const StateIndex state = value >= std::ssize(uses.state_at) ? StateIndex() : uses.state_at[value];
-    if (state < 0 || !is_of_update_alone(uses, uses.graph.states[state]))
-      refuse(fmt::format("value {} rests in the host's memory, but is no state of its update alone", value));
+    if (state < 0 || !may_rest_on_host(uses, uses.graph.states[state]))
+      refuse(
+          fmt::format("value {} rests in the host's memory, but is no state of its update alone, nor a "
+                      "parameter of one layer",
+                      value));
   }
 }
 

@@ -196,7 +196,8 @@ struct Plan {
   std::vector<InputLayouts> inputs;  ///< each once for each mesh that uses it, in the graph's order
   std::vector<GradientSync> sync;    ///< sorted by sum; buckets are numbered from 0
   /// The states, by their values at the start of a step, that rest in the host's memory (GeePS, EuroSys'16);
-  /// sorted. Each is fetched for the update that it is of, and offloaded when that has written it.
+  /// sorted. Each is fetched for each forward, backward and update that takes it, and offloaded when its
+  /// update has written it.
   std::vector<ValueIndex> on_host;
   Prediction prediction;
 

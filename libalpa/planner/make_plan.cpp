@@ -112,18 +112,19 @@ Plan plan_offloading(const PlanningModel& model, const CostModel& costs, const P
   if (given.offload == kNoOffload) return search_plan(model, costs, given, log);
   if (given.offload != kFastestOffload) return without_bound(search_plan(model, costs, given, log));
   std::vector<const char*> ways{kOffloadedOptimizer};
-  if (may_offload_activations(given)) ways = {kOffloadedOptimizer, kOffloadedActivations, kOffloadedBoth};
+  if (may_offload_activations(given)) ways.push_back(kOffloadedActivations);
+  const std::size_t some = ways.size();  // others only fit where these do not, or move more than they
+  ways.push_back(kOffloadedStates);
+  if (may_offload_activations(given)) ways.insert(ways.end(), {kOffloadedBoth, kOffloadedAll});
   std::optional<Plan> best;
   try {
     best = search_plan(model, costs, options_with(kNoOffload, given.time_limit_s / 2), log);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::infeasible) throw;
   }
-  for (std::size_t w = 0; w < ways.size(); ++w) {
-    const PlannerOptions offloading =
-        options_with(ways[w], deadline.seconds_left() / static_cast<double>(ways.size() - w));
-    // What offloads both only fits where others do not, or moves more than they.
-    if (best && ways[w] == kOffloadedBoth) break;
+  for (std::size_t w = 0; w < (best ? some : ways.size()); ++w) {
+    const auto left = static_cast<double>((best ? some : ways.size()) - w);
+    const PlannerOptions offloading = options_with(ways[w], deadline.seconds_left() / left);
     if (!best && w + 1 == ways.size()) return without_bound(search_plan(model, costs, offloading, log));
     std::optional<Plan> plan = plan_alone(model, costs, offloading);
     if (plan && (!best || plan->prediction.step_s < best->prediction.step_s)) best = without_bound(*plan);

@@ -98,9 +98,12 @@ std::vector<Word<std::string>> offload_choices() {
       {kOffloadedOptimizer, kOffloadedOptimizer,
        "of what updates alone take (the optimizer's states, master weights) all that the device has no "
        "room for"},
+      {kOffloadedStates, kOffloadedStates,
+       "these and parameters, which each forward and backward fetches; what there is room for stays"},
       {kOffloadedActivations, kOffloadedActivations,
        "what layers save for their backward, of as many as the device has no room for; none is recomputed"},
-      {kOffloadedBoth, kOffloadedBoth, "both of them"},
+      {kOffloadedBoth, kOffloadedBoth, "optimizer and activations"},
+      {kOffloadedAll, kOffloadedAll, "states and activations"},
       {kFastestOffload, kFastestOffload,
        "whichever of them is fastest, and recomputing; takes several searches"}};
 }
@@ -162,12 +165,17 @@ std::optional<SumOrder> sum_order(const PlannerOptions& options) {
 
 std::vector<ValueIndex> states_on_host(const PlannerOptions& options, const GraphUses& uses) {
   const bool is_made_again = corrects_updates(uses, update_order(options).value_or(UpdateOrder::after_norm));
-  const bool are_states = options.offload == kOffloadedOptimizer || options.offload == kOffloadedBoth;
-  return are_states && !is_made_again ? states_of_updates_alone(uses) : std::vector<ValueIndex>();
+  if (is_made_again) return {};
+  if (options.offload == kOffloadedOptimizer || options.offload == kOffloadedBoth)
+    return states_of_updates_alone(uses);
+  if (options.offload == kOffloadedStates || options.offload == kOffloadedAll)
+    return states_that_may_rest_on_host(uses);
+  return {};
 }
 
 bool offloads_activations(const PlannerOptions& options) {
-  return options.offload == kOffloadedActivations || options.offload == kOffloadedBoth;
+  return options.offload == kOffloadedActivations || options.offload == kOffloadedBoth ||
+         options.offload == kOffloadedAll;
 }
 
 bool may_spare_more(const PlannerOptions& options) {

@@ -51,8 +51,8 @@ inline constexpr const char *kFastestOverlap = "auto", *kFastestUpdates = "auto"
 
 /// What rests in the host's memory, and is moved to the device's for its use: `offload` of PlannerOptions.
 inline constexpr const char *kNoOffload = "none", *kOffloadedOptimizer = "optimizer",
-                            *kOffloadedActivations = "activations", *kOffloadedBoth = "both",
-                            *kFastestOffload = "auto";
+                            *kOffloadedStates = "states", *kOffloadedActivations = "activations",
+                            *kOffloadedBoth = "both", *kOffloadedAll = "all", *kFastestOffload = "auto";
 
 /// How much work the search does. The same effort finds the same plan.
 enum class PlannerEffort { quick, normal, thorough };

@@ -15,22 +15,25 @@ namespace {
 struct StateOnHost {
   ValueIndex value;
   std::int64_t bytes;  ///< of a device's tile
+  bool is_parameter;
 };
 
-/// The largest first.
-std::vector<StateOnHost> states_on_host(const MeshProgram& mesh) {
+/// Parameters first, which are moved more often, then the largest.
+std::vector<StateOnHost> states_on_host(const MeshProgram& mesh, const Graph& graph) {
   std::vector<StateOnHost> states;
-  for (const BufferIndex b : mesh.state_buffer)
-    if (b >= 0 && mesh.buffers[b].space == MemorySpace::host)
-      states.push_back({mesh.buffers[b].value, mesh.buffers[b].bytes});
-  std::ranges::stable_sort(states, std::greater(), &StateOnHost::bytes);
+  for (const StateIndex s : graph.states.indices())
+    if (const BufferIndex b = mesh.state_buffer[s]; b >= 0 && mesh.buffers[b].space == MemorySpace::host)
+      states.push_back({mesh.buffers[b].value, mesh.buffers[b].bytes, graph.states[s].is_parameter});
+  std::ranges::stable_sort(states, std::greater(), [](const StateOnHost& state) {
+    return std::pair(state.is_parameter, state.bytes);
+  });
   return states;
 }
 
 /// Of one node that updates states on the host, at most.
 std::int64_t staged_together(const MeshProgram& mesh, const GraphUses& uses) {
   std::map<NodeIndex, std::int64_t> of_node;
-  for (const auto& [value, bytes] : states_on_host(mesh))
+  for (const auto& [value, bytes, is_parameter] : states_on_host(mesh, uses.graph))
     of_node[value_of(uses.graph, uses.graph.states[uses.state_at[value]].next).producer] += bytes;
   std::int64_t most = 0;
   for (const auto& [node, bytes] : of_node) most = std::max(most, bytes);
@@ -54,7 +57,7 @@ class RoomForStates {
       Plan fuller = plan_;
       for (const MeshIndex m : plan_.meshes.indices()) {
         std::int64_t left = (room(program_, m) - updates_ahead * staged_[m]) / part;
-        for (const auto& [value, bytes] : states_on_host(program_.meshes[m]))
+        for (const auto& [value, bytes, is_parameter] : states_on_host(program_.meshes[m], graph_))
           if (bytes <= left) {
             left -= bytes;
             std::erase(fuller.on_host, value);

@@ -7,11 +7,11 @@
 namespace alpa {
 
 /// Brings states that rest on the host back to the device, as many as there is room for on each mesh: as many
-/// bytes of them as its arena leaves free. The plan has a prediction, which is brought up to date. What a
-/// state moves grows with what it takes, so what saves most time in a room is what fills it best: a knapsack
-/// whose values are its weights, filled with the largest that fit, which is the best for tiles of one size
-/// and half of it at least. What is back is not staged any more, so there may be room for more: until nothing
-/// changes.
+/// bytes of them as its arena leaves free. The plan has a prediction, which is brought up to date. Parameters
+/// come first, which are moved for each micro-batch; of the others, what a state moves grows with what it
+/// takes, so what saves most time in a room is what fills it best: a knapsack whose values are its weights,
+/// filled with the largest that fit, which is the best for tiles of one size and half of it at least. What is
+/// back is not staged any more, so there may be room for more: until nothing changes.
 ///
 /// One way leaves no room, so that of what is moved the next comes where the last has been; others leave room
 /// for that of one update more, or two, to be fetched ahead (GeePS, EuroSys'16, leaves a double buffer

@@ -90,12 +90,32 @@ bool is_of_update_alone(const GraphUses& uses, const State& state) {
                                                std::array{value_of(uses.graph, state.next).producer});
 }
 
-std::vector<ValueIndex> states_of_updates_alone(const GraphUses& uses) {
+bool may_rest_on_host(const GraphUses& uses, const State& state) {
+  const std::vector<NodeIndex>& users = uses.users_of(state.value);
+  const auto layer = [&](NodeIndex user) { return node_of(uses.graph, user).layer; };
+  return is_of_update_alone(uses, state) ||
+         (state.is_parameter && state.next >= 0 &&
+          std::ranges::all_of(users, [&](NodeIndex user) { return layer(user) == layer(users.front()); }));
+}
+
+namespace {
+
+std::vector<ValueIndex> sorted_states(const GraphUses& uses, bool (*is_one)(const GraphUses&, const State&)) {
   std::vector<ValueIndex> states;
   for (const State& state : uses.graph.states)
-    if (is_of_update_alone(uses, state)) states.push_back(state.value);
+    if (is_one(uses, state)) states.push_back(state.value);
   std::ranges::sort(states);
   return states;
+}
+
+}  // namespace
+
+std::vector<ValueIndex> states_of_updates_alone(const GraphUses& uses) {
+  return sorted_states(uses, is_of_update_alone);
+}
+
+std::vector<ValueIndex> states_that_may_rest_on_host(const GraphUses& uses) {
+  return sorted_states(uses, may_rest_on_host);
 }
 
 bool updates_in_place(const Node& node) { return node.phase == Phase::update && node.op->overwrites[0] >= 0; }

@@ -44,8 +44,13 @@ Phase phase_of_transfer(const Graph&, ValueIndex value);
 /// Whether nothing but the node that updates it takes a state, as optimizer states and master weights.
 bool is_of_update_alone(const GraphUses&, const State&);
 
+/// Whether a state may rest in the host's memory: it is of its update alone, or a parameter that one layer
+/// alone takes. (Others have copies where their users are.)
+bool may_rest_on_host(const GraphUses&, const State&);
+
 /// The values of all such states, sorted.
 std::vector<ValueIndex> states_of_updates_alone(const GraphUses&);
+std::vector<ValueIndex> states_that_may_rest_on_host(const GraphUses&);
 
 /// Updates a state where it rests: its first result is the state's next value.
 bool updates_in_place(const Node&);

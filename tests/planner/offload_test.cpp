@@ -148,6 +148,28 @@ TEST(OffloadOption, KeepsToTheMemoryOfANodesHost) {
               ThrowsMessage<Error>(HasSubstr("a node's host lacks 1 B for what rests there")));
 }
 
+// Of 16 bytes a parameter 8 are of updates alone, 4 are parameters and 4 sums of gradients: the last stay.
+TEST(OffloadOption, OfStatesFitsWhatThoseOfUpdatesAloneDoNotMakeRoomFor) {
+  const Plan free = plan_quietly(wide_model(), with_moves(1), options_with("none", "serial"));
+  const Cluster small = with_moves(1, fullest(free) * 2 / 5);
+  EXPECT_THROW(plan_quietly(wide_model(), small, options_with("optimizer", "serial")), Error);
+  for (const char* offload : {"states", "auto"}) {
+    const Plan plan = plan_quietly(wide_model(), small, options_with(offload, "serial"));
+    const Graph graph = wide_model().graph(plan.micro_batch_samples);
+    check_plan(plan, graph);
+    EXPECT_LE(fullest(plan), small.memory_bytes);
+    EXPECT_TRUE(std::ranges::any_of(graph.states, [&](const State& state) {
+      return state.is_parameter && plan.rests_on_host(state.value);
+    }));
+    EXPECT_EQ(lower(graph, plan).meshes[0_m].memory, plan.prediction.meshes[0_m].memory);
+  }
+  // With more room parameters are back first, which would be moved more often.
+  const Plan more =
+      plan_quietly(wide_model(), with_moves(1, fullest(free) * 2 / 3), options_with("states", "serial"));
+  for (const State& state : wide_model().graph(8).states)
+    EXPECT_FALSE(state.is_parameter && more.rests_on_host(state.value)) << state.name;
+}
+
 TEST(OffloadOption, LeavesOutUpdatesThatMayBeMadeAgain) {
   const Plan free = plan_quietly(wide_model(), with_moves(2), options_with("none", "inter-only"));
   PlannerOptions options = options_with("optimizer", "inter-only");

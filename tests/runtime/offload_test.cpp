@@ -67,6 +67,22 @@ TEST_P(StatesOnTheHost, TakeNoMoreOfTheDeviceThanWhatIsStaged) {
   }
 }
 
+TEST_P(StatesOnTheHost, TrainToTheBitWithParametersToo) {
+  TinyTraining training(GetParam());
+  const TinyCurve reference = training.run_on_threads(4);
+  const std::vector<ValueIndex> all = states_that_may_rest_on_host(GraphUses(training.graph()));
+  EXPECT_GT(all.size(), of_updates_alone(training.graph()).size());
+  training.set_on_host(all);
+  check_plan(training.plan(), training.graph());
+  for (const Overlap overlap : {Overlap::none, Overlap::all}) {
+    training.set_overlap(overlap);
+    verify(lower(training.graph(), training.plan()));
+    expect_same(training.run_on_threads(4), reference);
+    if (HasFailure()) return;
+  }
+  expect_same(training.run_on_threads(4, [] { return make_checked_cpu_device(1); }), reference);
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Tiny, StatesOnTheHost,
     testing::Values(TinyCase{"gpt", "serial"}, TinyCase{"gpt", "data-parallel", 4, 1},
@@ -77,6 +93,18 @@ INSTANTIATE_TEST_SUITE_P(
                     TinyCase{"adafactor", "zero-3", 4, 1}, TinyCase{"adafactor", "mixed", 4, 4},
                     TinyCase{"wrn", "data-parallel", 2, 4}),
     [](const auto& each) { return each.param.name(); });
+
+// Where updates come in the next forward, they and it would both fetch parameters.
+TEST(StatesOnTheHostInTheNextForward, HasNoParametersAmongThem) {
+  TinyCase c{"gpt", "zero-1", 4, 2};
+  c.gradient_clip = 0;
+  c.updates = UpdateOrder::next_forward;
+  TinyTraining training(c);
+  const TinyCurve reference = training.run_on_threads(4);
+  training.set_on_host(states_that_may_rest_on_host(GraphUses(training.graph())));
+  EXPECT_FALSE(lower(training.graph(), training.plan()).defers_updates);
+  EXPECT_EQ(training.run_on_threads(4).losses, reference.losses);
+}
 
 TEST(StatesOnTheHostInTheNextForward, TrainToTheBitAsThoseOnTheDeviceDo) {
   for (TinyCase c : {TinyCase{"gpt", "zero-1", 4, 2}, TinyCase{"vit", "inter-only", 4, 4, "eager-1f1b"}}) {

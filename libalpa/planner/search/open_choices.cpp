@@ -26,8 +26,12 @@ void ProposalTrials::take_what_pays(Plan& plan, const PricedGraph& priced, const
       return other.prediction.meshes[m].memory.total <= costs_.on(other.meshes[m]).cluster().memory_bytes;
     });
   };
+  const bool is_said =
+      options_.pin && std::ranges::any_of(options_.pin->stages, [](const StageRequest& stage) {
+        return stage.recomputed_layers > 0;
+      });
   const auto choose_layers = [&](Plan& of) {
-    if (!options_.pin) choose_offloaded_layers(of, priced.graph, costs_, fits);
+    if (!is_said) choose_offloaded_layers(of, priced.graph, costs_, fits);
   };
   choose_layers(plan);
   const auto offer = [&](Plan other) {

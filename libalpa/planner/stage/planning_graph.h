@@ -25,6 +25,10 @@ struct PlanningGraph {
 
   const Graph& graph() const { return uses.graph; }
   bool rests_on_host(ValueIndex state) const { return std::ranges::binary_search(on_host, state); }
+  /// What else than updates takes on the host.
+  bool is_parameter_on_host(ValueIndex state) const {
+    return rests_on_host(state) && graph().states[uses.state_at[state]].is_parameter;
+  }
   /// On the device, in the layout that its update makes. (Parameters have one of their own.)
   bool rests_as_updated(StateIndex state) const {
     const State& of = graph().states[state];

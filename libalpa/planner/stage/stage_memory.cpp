@@ -140,12 +140,14 @@ class MemoryOverTime {
       start.at = times_.start_of_uses(flow.value, segment);
       start.lasts = !from.segment && scope_.lasts(flow.value);
     } else {
-      start.lasts = scope_.lasts(flow.value);
+      // In the update stage_moves has what is fetched of states.
+      const bool is_moved = segment == Phase::update && value.kind == ValueKind::state;
+      start.lasts = is_moved || scope_.lasts(flow.value);
       const bool made = scope_.makes(flow.value) && scope_.node(value.producer).phase == segment;
       if (made) {
         const int place = place_of(scope_.node(value.producer).results, flow.value);
         start.at = {clock_.settles(value.producer, segment, place), scope_.node(value.producer).layer};
-      } else if (scope_.is_offloaded(flow.value)) {
+      } else if (scope_.is_fetched(flow.value)) {
         start.at = times_.start_of_uses(flow.value, segment);
       } else {
         start.at.tick = clock_.begin(segment);  // comes before all, so its layer does not matter

@@ -7,7 +7,24 @@
 
 namespace alpa {
 
-void add_moves_of_states(const StageScope& scope, const MeshCosts& mesh_costs, StageVariables& stage) {
+namespace {
+
+/// Of a value that rests as that result of a node, or in a layout of its own.
+int layout_of(const StageVariable& variable, std::size_t choice, std::size_t result,
+              const MeshCosts& mesh_costs) {
+  return variable.node < 0 ? variable.choices[choice]
+                           : option_of(variable, choice, mesh_costs).results[result];
+}
+
+double move_seconds(const LayoutTable& layouts, int layout, const MeshCosts& mesh_costs) {
+  const TensorType tile = tile_type(layouts.whole(), layouts.spec(layout), mesh_costs.mesh());
+  return mesh_costs.costs().move_seconds(static_cast<double>(byte_count(tile)));
+}
+
+}  // namespace
+
+void add_moves_of_states(const StageScope& scope, const StageRequest& request, const MeshCosts& mesh_costs,
+                         StageVariables& stage) {
   const PlanningGraph& planning = scope.planning();
   if (planning.on_host.empty()) return;
   const StageClock clock(scope);
@@ -15,7 +32,6 @@ void add_moves_of_states(const StageScope& scope, const MeshCosts& mesh_costs, S
   constexpr Phase kUpdate = Phase::update;
   for (const NodeIndex n : scope.canonical_nodes()) {
     const Node& node = scope.node(n);
-    StageVariable& of = stage.variables[stage.of_node.at(n)];
     for (std::size_t r = 0; r < node.results.size(); ++r) {
       const StateIndex index = planning.uses.state_after_value(node.results[r]);
       if (index < 0 || !planning.rests_on_host(scope.graph().states[index].value)) continue;
@@ -26,13 +42,19 @@ void add_moves_of_states(const StageScope& scope, const MeshCosts& mesh_costs, S
                                       {}};
       if (!scope.uses_in(state.next, kUpdate).empty())
         staged.end = std::max(staged.end, clock.runs(times.last_use(state.next, kUpdate).node, kUpdate) + 2);
+      StageVariable& of =
+          stage.variables[state.is_parameter ? stage.of_value.at(scope.canonical_value(state.value))
+                                             : stage.of_node.at(n)];
+      double fetches = 0;  // by runs of micro-batches
+      for (const Phase phase : {Phase::forward, Phase::backward})
+        if (!scope.uses_in(state.value, phase).empty()) fetches += runs_per_step(request, phase);
       const LayoutTable& layouts = mesh_costs.layouts(state.value);
       for (std::size_t c = 0; c < of.choices.size(); ++c) {
-        const int layout = option_of(of, c, mesh_costs).results[r];
+        const int layout = layout_of(of, c, r, mesh_costs);
         staged.bytes.push_back(layouts.bytes(layout));
-        const TensorType tile = tile_type(layouts.whole(), layouts.spec(layout), mesh_costs.mesh());
-        of.pay_once(
-            c, 2 * scope.copies(n) * mesh_costs.costs().move_seconds(static_cast<double>(byte_count(tile))));
+        const double move_s = scope.copies(n) * move_seconds(layouts, layout, mesh_costs);
+        of.pay_once(c, 2 * move_s);
+        of.cost[c] += fetches * move_s;
       }
       of.held.push_back(std::move(staged));
     }
@@ -46,16 +68,13 @@ void add_moves_of_activations(const StageScope& scope, const StageRequest& reque
     const LayoutTable& layouts = mesh_costs.layouts(v);
     const auto rest = stage.of_value.find(scope.canonical_value(v));
     const NodeIndex maker = scope.value(v).producer;
-    const int place = place_of(scope.node(maker).results, v);
+    const auto place = static_cast<std::size_t>(place_of(scope.node(maker).results, v));
     StageVariable& of =
         stage.variables[rest != stage.of_value.end() ? rest->second
                                                      : stage.of_node.at(scope.canonical_node(maker))];
-    for (std::size_t c = 0; c < of.choices.size(); ++c) {
-      const int layout = of.node < 0 ? of.choices[c] : option_of(of, c, mesh_costs).results[place];
-      const TensorType tile = tile_type(layouts.whole(), layouts.spec(layout), mesh_costs.mesh());
+    for (std::size_t c = 0; c < of.choices.size(); ++c)
       of.cost[c] += 2 * runs_per_step(request, Phase::forward) *
-                    mesh_costs.costs().move_seconds(static_cast<double>(byte_count(tile)));
-    }
+                    move_seconds(layouts, layout_of(of, c, place, mesh_costs), mesh_costs);
   }
 }
 

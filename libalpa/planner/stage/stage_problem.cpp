@@ -28,7 +28,7 @@ StageProblem::StageProblem(const PlanningGraph& planning, const StageRequest& re
   if (stage_.why_not.empty()) stage_.ties = state_sharding_ties(scope_, mesh_costs_, stage_);
   if (stage_.why_not.empty()) add_memory_over_time(scope_, request_, mesh_costs_, stage_);
   if (stage_.why_not.empty()) add_copies_of_states(scope_, mesh_costs_, stage_);
-  if (stage_.why_not.empty()) add_moves_of_states(scope_, mesh_costs_, stage_);
+  if (stage_.why_not.empty()) add_moves_of_states(scope_, request_, mesh_costs_, stage_);
   if (stage_.why_not.empty()) add_moves_of_activations(scope_, request_, mesh_costs_, stage_);
   if (stage_.why_not.empty() && most_bytes().value_or(kMostSelectionBytes + 1) > kMostSelectionBytes)
     stage_.why_not = "its memory does not fit into 64 bits";

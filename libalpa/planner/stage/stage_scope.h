@@ -47,8 +47,14 @@ class StageScope {
   /// Meanwhile on the device.
   bool stays(ValueIndex value) const { return saved(value) && !is_offloaded(value); }
 
+  /// Rests on the host, and is brought to the device for each segment that takes it. (What updates alone take
+  /// is in the scope of stage_moves.)
+  bool is_fetched(ValueIndex v) const {
+    return value(v).kind == ValueKind::state ? planning_.is_parameter_on_host(v) : is_offloaded(v);
+  }
+
   /// Rests in the device's memory, and outlives segments there.
-  bool lasts(ValueIndex v) const { return value(v).kind == ValueKind::state || stays(v); }
+  bool lasts(ValueIndex v) const { return value(v).kind == ValueKind::state ? !is_fetched(v) : stays(v); }
 
   /// Is made again in the backward of its layer and lives until its last use there (rematerialisation).
   bool is_recomputed(ValueIndex value) const;

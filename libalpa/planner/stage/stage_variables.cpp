@@ -355,7 +355,7 @@ class Builder {
       for (std::size_t c = 0; c < resting.choices.size(); ++c) {
         const std::int64_t size = mesh_costs_.layouts(v).bytes(resting.choices[c]);
         if (state)
-          resting.resident[c] += size;
+          resting.resident[c] += scope_.is_fetched(v) ? 0 : size;
         else if (scope_.stays(v))
           resting.per_micro_batch[c] += size;
         const double seconds = arrival_seconds(v, resting.choices[c]);

@@ -58,8 +58,9 @@ struct ObjectiveCase {
   bool on_nodes = false;  ///< each stage on a node of its own
   Overlap overlap = Overlap::none;
   UpdateOrder updates = UpdateOrder::after_norm;
-  bool has_latency = true;  ///< messages and kernels take time to start
-  bool offloads = false;    ///< what updates alone take rests on the host
+  bool has_latency = true;           ///< messages and kernels take time to start
+  bool offloads = false;             ///< what updates alone take rests on the host, or
+  bool offloads_parameters = false;  ///< they too
 };
 
 inline void PrintTo(const ObjectiveCase& c, std::ostream* out) {
@@ -81,7 +82,9 @@ class StageObjective : public testing::TestWithParam<ObjectiveCase> {
     planning_->overlap = GetParam().overlap;
     planning_->updates = GetParam().updates;
     planning_->has_buckets = has_buckets;
-    if (GetParam().offloads) planning_->on_host = states_of_updates_alone(planning_->uses);
+    if (GetParam().offloads)
+      planning_->on_host = GetParam().offloads_parameters ? states_that_may_rest_on_host(planning_->uses)
+                                                          : states_of_updates_alone(planning_->uses);
     mesh_costs_ = std::make_unique<MeshCosts>(graph_, GetParam().mesh, costs_);
     const int count = static_cast<int>(graph_.layers.size()), stages = GetParam().stages;
     for (int s = 0; s < stages; ++s) {
@@ -264,6 +267,11 @@ inline ObjectiveCase offloading(ObjectiveCase c) {
   return c;
 }
 
+inline ObjectiveCase offloading_parameters(ObjectiveCase c) {
+  c.offloads_parameters = true;
+  return offloading(c);
+}
+
 inline ObjectiveCase before_norm(ObjectiveCase c) {
   c.updates = UpdateOrder::before_norm;
   return c;
@@ -286,7 +294,8 @@ inline std::string case_name(const testing::TestParamInfo<ObjectiveCase>& test) 
          (c.form == RecomputeForm::offload ? "_on_host" : "") + (c.on_nodes ? "_on_nodes" : "") +
          (c.overlap == Overlap::none ? "" : std::string("_overlaps_") + overlap_name(c.overlap)) +
          (c.updates == UpdateOrder::after_norm ? "" : "_updates_before_norm") +
-         (c.has_latency ? "" : "_without_latency") + (c.offloads ? "_offloads" : "");
+         (c.has_latency ? "" : "_without_latency") + (c.offloads ? "_offloads" : "") +
+         (c.offloads_parameters ? "_parameters" : "");
 }
 
 }  // namespace alpa

@@ -151,7 +151,14 @@ INSTANTIATE_TEST_SUITE_P(
         ObjectiveCase{"vit", {2}, 1, 2, 2, kOffload}, ObjectiveCase{"wrn", {2}, 2, 2, 2, kOffload},
         ObjectiveCase{"wrn", {2}, 1, 2, 1, kOffload}, ObjectiveCase{"unet", {2}, 3, 3, 2, kOffload},
         ObjectiveCase{"unet", {2}, 1, 2, 1, kOffload}, ObjectiveCase{"mlp", {2, 2}, 1, 2, 2, kOffload},
-        ObjectiveCase{"bf16_sums", {2}, 2, 4, 2, kOffload}, offloading({"gpt", {2}, 1, 2, 2, kOffload})),
+        ObjectiveCase{"bf16_sums", {2}, 2, 4, 2, kOffload}, offloading({"gpt", {2}, 1, 2, 2, kOffload}),
+        offloading_parameters({"gpt", {2}, 1, 2, 0}), offloading_parameters({"gpt", {2, 2}, 1, 2, 2}),
+        offloading_parameters({"gpt", {2}, 2, 4, 1}), offloading_parameters({"llama", {2}, 1, 2, 0}),
+        offloading_parameters({"adafactor", {2}, 1, 2, 0}),
+        offloading_parameters({"bf16_sums", {2}, 2, 4, 0}), offloading_parameters({"wrn", {2}, 1, 2, 1}),
+        offloading_parameters({"moe", {2}, 1, 2, 0}), offloading_parameters({"lstm", {2}, 1, 2, 2}),
+        offloading_parameters({"gpt", {2}, 1, 2, 2, kOffload}),
+        offloading_parameters({"unet", {2}, 3, 3, 0})),
     case_name);
 
 INSTANTIATE_TEST_SUITE_P(
@@ -166,7 +173,8 @@ INSTANTIATE_TEST_SUITE_P(
                     offloading({"gpt", {2}, 1, 2, 0}), offloading({"llama", {2}, 1, 2, 0}),
                     ObjectiveCase{"gpt", {2}, 1, 2, 1, kOffload},
                     ObjectiveCase{"gpt", {2}, 2, 4, 2, kOffload},
-                    ObjectiveCase{"wrn", {2}, 2, 2, 2, kOffload}),
+                    ObjectiveCase{"wrn", {2}, 2, 2, 2, kOffload},
+                    offloading_parameters({"gpt", {2}, 1, 2, 0})),
     case_name);
 
 }  // namespace
