@@ -4,6 +4,7 @@
 
 #include "libalpa/base/error.h"
 #include "libalpa/base/units.h"
+#include "libalpa/planner/search/constrained_space.h"
 #include "libalpa/planner/search/constraint_prices.h"
 #include "libalpa/planner/search/feasible_options.h"
 #include "libalpa/planner/search/pin.h"
@@ -179,7 +180,7 @@ Plan make_plan(const PlanningModel& model, const CostModel& costs, const Planner
     if (!options.pin->sync_order.empty()) options.sync_order = options.pin->sync_order;
     if (!options.pin->offload.empty()) options.offload = options.pin->offload;
   }
-  check_offload(options, costs.cluster());
+  check_offload(within_constraints(options), costs.cluster());
   const Deadline deadline(options.time_limit_s, options.stop);
   try {
     Plan plan = plan_offloading(model, costs, options, deadline, log);
@@ -189,7 +190,8 @@ Plan make_plan(const PlanningModel& model, const CostModel& costs, const Planner
         return plan_alone(model, costs, o);
       });
     const Graph graph = model.graph(plan.micro_batch_samples);
-    if (update_order(options) == UpdateOrder::next_forward && plan.updates != UpdateOrder::next_forward)
+    if (update_order(within_constraints(options)) == UpdateOrder::next_forward &&
+        plan.updates != UpdateOrder::next_forward)
       log.warning(
           "this plan's updates end the step and do not come in the next forward: the model is in f16, "
           "or stages share weights or meshes");

@@ -39,7 +39,11 @@ std::string constraint_text(const PlanConstraint& constraint) {
                  },
                  [](const DevicesApart& d) {
                    return fmt::format("devices {} and {} never in one group", d.one, d.other);
-                 }},
+                 },
+                 [](const GradientWay& d) {
+                   return fmt::format("gradients of '{}' by {}", d.pattern, sync_way_name(d.way));
+                 },
+                 [](const OptionWord& d) { return d.option + " " + d.word; }},
       constraint.demand);
 }
 

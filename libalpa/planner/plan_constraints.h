@@ -4,6 +4,7 @@
 #include <variant>
 #include <vector>
 
+#include "libalpa/planner/sync_way.h"
 #include "libalpa/semantics/recompute_form.h"
 
 namespace alpa {
@@ -61,8 +62,22 @@ struct DevicesApart {
   int one = 0, other = 1;
 };
 
-using Demand = std::variant<MostTensorParallel, MostZero, StageCount, MicroBatchCounts, Recomputation,
-                            ScheduleOf, TensorSplit, StageBoundary, LayersTogether, DevicesApart>;
+/// How the gradients of parameters whose names match get to their updates. Where no devices share out the
+/// samples of one, nothing is asked.
+struct GradientWay {
+  std::string pattern;  ///< as of TensorSplit
+  SyncWay way = SyncWay::all_reduce;
+};
+
+/// An option has this word, where it is one of the whole plan's synchronisation: overlap, updates, sync,
+/// sync-order.
+struct OptionWord {
+  std::string option, word;
+};
+
+using Demand =
+    std::variant<MostTensorParallel, MostZero, StageCount, MicroBatchCounts, Recomputation, ScheduleOf,
+                 TensorSplit, StageBoundary, LayersTogether, DevicesApart, GradientWay, OptionWord>;
 
 /// What a plan must be like.
 struct PlanConstraint {

@@ -108,6 +108,13 @@ std::vector<Word<std::string>> offload_choices() {
        "whichever of them is fastest, and recomputing; takes several searches"}};
 }
 
+std::vector<SyncOption> sync_options() {
+  return {{"overlap", "overlap", &PlannerOptions::overlap, overlap_choices()},
+          {"updates", "updates", &PlannerOptions::updates, update_choices()},
+          {"sync", "sync", &PlannerOptions::sync, sync_choices()},
+          {"sync-order", "sync_order", &PlannerOptions::sync_order, sync_order_choices()}};
+}
+
 StageEffort stage_effort(PlannerEffort effort) {
   switch (effort) {
     case PlannerEffort::quick:

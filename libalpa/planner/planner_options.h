@@ -153,6 +153,14 @@ std::vector<Word<std::string>> update_choices();
 std::vector<Word<std::string>> sync_choices();
 std::vector<Word<std::string>> sync_order_choices();
 std::vector<Word<std::string>> offload_choices();
+/// An option that says how gradients are synchronised, over all of a plan.
+struct SyncOption {
+  const char *name, *key;  ///< on the command line, in files
+  std::string PlannerOptions::*word;
+  std::vector<Word<std::string>> choices;
+};
+std::vector<SyncOption> sync_options();
+
 /// Those of --preset; "" is none.
 std::vector<Word<std::string>> preset_choices();
 

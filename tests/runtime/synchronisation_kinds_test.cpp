@@ -84,6 +84,32 @@ TEST_P(KindsOfSynchronisation, TrainAsOneDeviceDoes) {
   }
 }
 
+/// A way for each parameter, given in a file: those that are not named are free.
+constexpr const char* kEntries[] = {"[[gradient]]\nname = \"*.up\"\nway = \"all-reduce\"",
+                                    "[[gradient]]\nname = \"*.up\"\nway = \"zero-1\"",
+                                    "[[gradient]]\nname = \"*.up\"\nway = \"zero-2\"",
+                                    "[[gradient]]\nname = \"*.up\"\nway = \"zero-3\"",
+                                    "[[gradient]]\nname = \"*.up\"\nway = \"factors\"",
+                                    "[[gradient]]\nname = \"block.0.*.up\"\nway = "
+                                    "\"factors\"\n[[gradient]]\nname = \"block.0.*.down\"\nway = \"zero-3\"\n"
+                                    "[[gradient]]\nname = \"block.1.*.up\"\nway = "
+                                    "\"zero-2\"\n[[gradient]]\nname = \"*.output\"\nway = \"zero-1\""};
+
+class EntriesOfAFile : public testing::TestWithParam<const char*> {};
+
+TEST_P(EntriesOfAFile, TrainAsOneDeviceDoes) {
+  TinyCase c{"gpt", "intra-only", 4, 2};
+  c.constraints = std::string("most_tensor_parallel = 1\n") + GetParam();
+  const TinyCurve curve = TinyTraining(c).run_on_threads(5),
+                  reference = TinyTraining({"gpt", "serial"}).run_on_threads(5);
+  ASSERT_EQ(curve.losses.size(), reference.losses.size());
+  for (std::size_t step = 0; step < curve.losses.size(); ++step)
+    EXPECT_NEAR(curve.losses[step], reference.losses[step], 1e-5 * std::abs(reference.losses[step]));
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, EntriesOfAFile, testing::ValuesIn(kEntries),
+                         [](const auto& entries) { return "Case" + std::to_string(entries.index); });
+
 std::string name_of(const testing::TestParamInfo<Kinds>& info) {
   const auto& [method, buckets, updates, overlap] = info.param;
   std::string name = std::string(kMethods[method]) + "_" + kBuckets[buckets] + "_" +

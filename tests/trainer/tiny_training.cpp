@@ -17,6 +17,7 @@
 #include "libalpa/model/model.h"
 #include "libalpa/plan/check_plan.h"
 #include "libalpa/planner/make_plan.h"
+#include "libalpa/planner/search/constraints_file.h"
 #include "libalpa/planner/search/pin.h"
 #include "libalpa/program/lower/lower.h"
 #include "libalpa/program/order/verify.h"
@@ -114,6 +115,8 @@ Plan tiny_plan(const TinyCase& c) {
   options.transfers = c.transfers;
   options.updates = update_order_name(c.updates);
   options.sync = c.sync;
+  if (!c.constraints.empty()) options.constraints = parse_constraints(c.constraints, "limits.toml");
+  options.no_constraint_prices = true;
   if (has_named_axes(c)) {
     options.pin = on_named_axes(c);
   } else if (c.method != "mixed" && !shares_meshes(c)) {

@@ -30,7 +30,8 @@ class ConstraintChecker {
       : options_(options),
         model_(model),
         graph_(model.graph(model.group_samples)),
-        devices_(options.devices > 0 ? options.devices : cluster.devices()) {}
+        devices_(options.devices > 0 ? options.devices : cluster.devices()),
+        devices_per_node_(cluster.devices_per_node) {}
 
   void check() {
     for (const PlanConstraint& constraint : options_.constraints.all) {
@@ -117,6 +118,82 @@ class ConstraintChecker {
                         near(tensor.pattern, names, "'*' stands for any characters: '*.up', 'block.*.y'")));
   }
 
+  void check(const OptionWord& asked) {
+    for (const SyncOption& option : sync_options())
+      if (option.name == asked.option && options_.*option.word != PlannerOptions{}.*option.word &&
+          options_.*option.word != asked.word)
+        refuse_option(fmt::format("--{} {}", option.name, options_.*option.word));
+  }
+
+  void check(const GradientWay& gradient) {
+    const GraphUses uses(graph_);
+    bool is_found = false;
+    std::vector<std::string> names;
+    for (const State& state : graph_.states) {
+      if (!state.is_parameter) continue;
+      names.push_back(state.name);
+      if (!matches(gradient.pattern, state.name)) continue;
+      is_found = true;
+      if (const std::string why = why_not(gradient.way, uses, state); !why.empty())
+        fault(fmt::format("the gradient of '{}' cannot be synchronised by {}: {}", state.name,
+                          sync_way_name(gradient.way), why));
+      check_beside(gradient.way, state);
+    }
+    if (!is_found)
+      fault(fmt::format("no parameter of the model is called '{}'; {}", gradient.pattern,
+                        near(gradient.pattern, names, "'*' stands for any characters: '*.up'")));
+  }
+
+  /// "": it can be on some mesh.
+  std::string why_not(SyncWay way, const GraphUses& uses, const State& parameter) const {
+    const std::optional<GradientPath> path = gradient_path(uses, parameter);
+    if (!path)
+      return "it is added to others before the update (tied weights), or there is none; leave the parameter "
+             "out";
+    if (way == SyncWay::factors && !path->has_factors(graph_))
+      return "it is no product of two factors; 'all-reduce' takes any";
+    const Shape& shape = value_of(graph_, parameter.value).type.shape;
+    const auto divides = [&](int extent) {
+      return std::ranges::any_of(shape, [&](std::int64_t size) { return size % extent == 0; });
+    };
+    const std::vector<int> extents = mesh_extents();
+    if (zero_level(way) > 0 && !extents.empty() && std::ranges::none_of(extents, divides))
+      return fmt::format("none of its dimensions ({}) divides by {} devices; 'all-reduce' takes any",
+                         fmt::join(shape, " x "), fmt::join(extents, " or "));
+    return "";
+  }
+
+  /// Of axes of the meshes that a stage may have.
+  std::vector<int> mesh_extents() const {
+    std::vector<int> extents;
+    for (const int size : submesh_sizes(devices_, devices_per_node_))
+      for (const MeshShape& mesh : mesh_shapes(size, devices_per_node_, mesh_axes(options_)))
+        extents.insert(extents.end(), mesh.begin(), mesh.end());
+    std::ranges::sort(extents);
+    extents.erase(std::unique(extents.begin(), extents.end()), extents.end());
+    return extents;
+  }
+
+  /// Another constraint that says otherwise of the same parameter.
+  void check_beside(SyncWay way, const State& parameter) {
+    const auto fault_beside = [&](const PlanConstraint& other) {
+      fault(fmt::format("the gradient of '{}' by {} beside {} ({}); one of the two without the other",
+                        parameter.name, sync_way_name(way), constraint_text(other), other.where));
+    };
+    options_.constraints.for_each<GradientWay>([&](const GradientWay& other, const PlanConstraint& from) {
+      if (&from < constraint_ && other.way != way && matches(other.pattern, parameter.name))
+        fault_beside(from);
+    });
+    options_.constraints.for_each<MostZero>([&](const MostZero& most, const PlanConstraint& from) {
+      if (zero_level(way) > most.level) fault_beside(from);
+    });
+    options_.constraints.for_each<TensorSplit>([&](const TensorSplit& tensor, const PlanConstraint& from) {
+      if (way == SyncWay::sharded_parameter && tensor.dimension == kWholeTensor &&
+          matches(tensor.pattern, parameter.name))
+        fault_beside(from);
+    });
+  }
+
   void check(const StageBoundary& boundary) { check_layer(boundary.layer); }
 
   void check(const LayersTogether& together) {
@@ -132,7 +209,7 @@ class ConstraintChecker {
   const PlannerOptions& options_;
   const PlanningModel& model_;
   const Graph graph_;
-  const int devices_;
+  const int devices_, devices_per_node_;
   const PlanConstraint* constraint_ = nullptr;  ///< that is being checked
   std::vector<std::string> faults_;
 };
@@ -176,6 +253,8 @@ struct StagesAgainst {
     return pin.schedule == schedule.name || pin.stages.size() == 1;
   }
   bool meets(const TensorSplit&) const { return true; }  // seen once they are split
+  bool meets(const GradientWay&) const { return true; }  // likewise
+  bool meets(const OptionWord&) const { return true; }   // of options, which baselines go by
   bool meets(const StageBoundary& boundary) const { return has_boundary(cut_of(boundary, graph)); }
   bool meets(const LayersTogether& together) const {
     const auto [first, last] = layers_of(together, graph);
@@ -216,6 +295,10 @@ PlannerOptions within_constraints(PlannerOptions options) {
       [&](const ScheduleOf& schedule, const PlanConstraint&) { options.schedule = schedule.name; });
   options.constraints.for_each<Recomputation>(
       [&](const Recomputation& of, const PlanConstraint&) { options.rematerialize = option_of(of); });
+  options.constraints.for_each<OptionWord>([&](const OptionWord& asked, const PlanConstraint&) {
+    for (const SyncOption& option : sync_options())
+      if (option.name == asked.option) options.*option.word = asked.word;
+  });
   return options;
 }
 
@@ -259,6 +342,11 @@ StageLimits stage_limits(const PlanConstraints& constraints, const Graph& graph)
       if (matches(tensor.pattern, name))
         limits.tensors[value].push_back(
             {tensor.dimension, fmt::format("{} ({})", constraint_text(constraint), constraint.where)});
+  });
+  constraints.for_each<GradientWay>([&](const GradientWay& gradient, const PlanConstraint&) {
+    for (const State& state : graph.states)
+      if (state.is_parameter && matches(gradient.pattern, state.name))
+        limits.ways[state.value] = gradient.way;
   });
   return limits;
 }

@@ -8,6 +8,7 @@
 #include "libalpa/base/limits.h"
 #include "libalpa/base/names.h"
 #include "libalpa/base/toml_document.h"
+#include "libalpa/planner/planner_options.h"
 #include "libalpa/schedule/schedule.h"
 
 namespace alpa {
@@ -24,7 +25,9 @@ class ConstraintsReader {
     const TomlTable root = document_.root();
     numbers(root);
     words(root);
+    options(root);
     for (const TomlTable& table : root.tables("tensor")) tensor(table);
+    for (const TomlTable& table : root.tables("gradient")) gradient(table);
     for (const TomlTable& table : root.tables("boundary")) boundary(table);
     for (const TomlTable& table : root.tables("together")) together(table);
     for (const TomlTable& table : root.tables("apart")) apart(table);
@@ -85,6 +88,26 @@ class ConstraintsReader {
       for (const PipelineSchedule& schedule : schedules()) names.push_back(schedule.name);
       add(given, ScheduleOf{std::string(names[given.word(names)])});
     }
+  }
+
+  void options(const TomlTable& root) {
+    for (const SyncOption& option : sync_options()) {
+      const TomlValue given = root.value(option.key);
+      if (!given.exists()) continue;
+      std::vector<std::string_view> names;
+      for (const Word<std::string>& word : option.choices) names.push_back(word.name);
+      add(given, OptionWord{option.name, option.choices[given.word(names)].value});
+    }
+  }
+
+  void gradient(const TomlTable& table) {
+    GradientWay gradient{table.string("name")};
+    const TomlValue way = table.value("way", "how its gradient is synchronised");
+    std::vector<std::string_view> names;
+    const auto words = sync_way_words().subspan(1);  // but that of a plan that is there
+    for (const Word<SyncWay>& word : words) names.push_back(word.name);
+    if (way.exists()) gradient.way = words[way.word(names)].value;
+    add(table.location(), std::move(gradient));
   }
 
   void tensor(const TomlTable& table) {

@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <set>
 
 #include "libalpa/base/error.h"
 #include "libalpa/graph/dimension_roles.h"
@@ -12,13 +11,6 @@
 
 namespace alpa {
 namespace {
-
-std::set<int> splitting_axes(const ShardingSpec& spec) {
-  std::set<int> axes;
-  for (const std::vector<int>& of_dimension : spec.axes)
-    axes.insert(of_dimension.begin(), of_dimension.end());
-  return axes;
-}
 
 class FinishedPlan {
  public:
@@ -111,14 +103,56 @@ class FinishedPlan {
     });
   }
 
+  bool meets(const GradientWay& gradient) {
+    for (const State& state : graph_.states) {
+      if (!state.is_parameter || !matches(gradient.pattern, state.name)) continue;
+      const std::optional<GradientPath> path = gradient_path(uses_, state);
+      if (path && !std::ranges::all_of(way_rules(gradient.way), [&](const WayRule& rule) {
+            return rule.allows(axes_of(rule.axes, state, *path), axes_of(rule.others, state, *path));
+          }))
+        return false;
+    }
+    return true;
+  }
+  bool meets(const OptionWord&) { return true; }  // plans are made by these, where they can be so
+
  private:
-  std::set<int> axes_at_rest(const State& parameter) const {
+  AxisSet axes_of(WayAxes axes, const State& parameter, const GradientPath& path) const {
+    switch (axes) {
+      case WayAxes::terms:
+        return placement_.node_layout(path.maker).results[path.result].partial_sum;
+      case WayAxes::repeated:
+        return repeated_axes(plan_.node_strategy[path.maker]);
+      case WayAxes::factors: {
+        AxisSet split = 0;
+        for (const ValueIndex v : node_of(graph_, path.maker).operands)
+          split |= splitting_axes(placement_.layout_at_rest(v, placement_.mesh_of_node(path.maker)));
+        return split;
+      }
+      case WayAxes::none:
+        return 0;
+      case WayAxes::passed:
+        return placement_.node_layout(path.summing).results[0].partial_sum;
+      case WayAxes::summed:
+        return splitting_axes(placement_.node_layout(path.summing).results[0]);
+      case WayAxes::updated: {
+        const std::vector<ValueIndex>& operands = node_of(graph_, path.update).operands;
+        const auto at = std::ranges::find(operands, path.sum(graph_)) - operands.begin();
+        return splitting_axes(placement_.node_layout(path.update).operands[at]);
+      }
+      case WayAxes::resting:
+        return axes_at_rest(parameter);
+    }
+    return 0;
+  }
+
+  AxisSet axes_at_rest(const State& parameter) const {
     return splitting_axes(plan_.value_layout[parameter.value]);
   }
 
   /// Whether somebody where it is updated takes it whole along an axis that it rests split along.
   bool is_gathered(const State& parameter) const {
-    const std::set<int> at_rest = axes_at_rest(parameter);
+    const AxisSet at_rest = axes_at_rest(parameter);
     for (const NodeIndex n : uses_.users_of(parameter.value)) {
       const Node& node = graph_.nodes[n];
       if (node.phase == Phase::update ||
@@ -126,7 +160,7 @@ class FinishedPlan {
         continue;
       for (std::size_t i = 0; i < node.operands.size(); ++i)
         if (node.operands[i] == parameter.value &&
-            !std::ranges::includes(splitting_axes(placement_.node_layout(n).operands[i]), at_rest))
+            (at_rest & ~splitting_axes(placement_.node_layout(n).operands[i])) != 0)
           return true;
     }
     return false;
@@ -134,7 +168,7 @@ class FinishedPlan {
 
   /// Whether a layout on the parameter's mesh is split along an axis that the parameter is not.
   bool is_split_beyond(const State& parameter, const ShardingSpec& spec) const {
-    return !std::ranges::includes(axes_at_rest(parameter), splitting_axes(spec));
+    return (splitting_axes(spec) & ~axes_at_rest(parameter)) != 0;
   }
 
   const Plan& plan_;

@@ -1,30 +1,27 @@
 #include "libalpa/planner/stage/stage_limits.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
-#include <cstdint>
 #include <set>
 
 namespace alpa {
 namespace {
 
-std::uint32_t axes_of(const ShardingSpec& spec) {
-  std::uint32_t axes = 0;
-  for (const std::vector<int>& of_dimension : spec.axes)
-    for (const int axis : of_dimension) axes |= std::uint32_t{1} << axis;
-  return axes;
-}
-
 /// What is asked of the tensors that the nodes of a layer take and make, by their place.
-std::vector<std::pair<std::pair<int, int>, int>> limits_text(const LayerClasses& classes, const Graph& graph,
-                                                             const StageLimits& limits, int layer) {
-  std::vector<std::pair<std::pair<int, int>, int>> text;
+std::string limits_text(const LayerClasses& classes, const Graph& graph, const StageLimits& limits,
+                        int layer) {
+  std::string text;
   for (const NodeIndex n : classes.layer_nodes[layer]) {
     const Node& node = node_of(graph, n);
     int place = 0;
+    const auto add = [&](const std::string& asked) {
+      text += fmt::format("{}.{} {};", classes.place_in_layer[n], place, asked);
+    };
     for (const auto* values : {&node.operands, &node.results})
       for (const ValueIndex v : *values) {
-        for (const TensorForm& form : limits.forms_of(v))
-          text.push_back({{classes.place_in_layer[n], place}, form.dimension});
+        for (const TensorForm& form : limits.forms_of(v)) add(std::to_string(form.dimension));
+        if (const auto way = limits.ways.find(v); way != limits.ways.end()) add(sync_way_name(way->second));
         ++place;
       }
   }
@@ -52,8 +49,8 @@ const TensorForm* StageLimits::against(ValueIndex value, const ShardingSpec& spe
 }
 
 LayerClasses apart_by_limits(LayerClasses classes, const Graph& graph, const StageLimits& limits) {
-  if (limits.tensors.empty()) return classes;
-  std::map<std::pair<int, std::vector<std::pair<std::pair<int, int>, int>>>, int> known;
+  if (limits.tensors.empty() && limits.ways.empty()) return classes;
+  std::map<std::pair<int, std::string>, int> known;
   std::vector<int> of_layer;
   for (int layer = 0; layer < static_cast<int>(classes.of_layer.size()); ++layer)
     of_layer.push_back(
@@ -118,7 +115,7 @@ UpdateSources update_sources(const GraphUses& uses, const State& parameter) {
 }
 
 bool is_split_within(const ShardingSpec& spec, const ShardingSpec& other) {
-  return (axes_of(spec) & ~axes_of(other)) == 0;
+  return (splitting_axes(spec) & ~splitting_axes(other)) == 0;
 }
 
 }  // namespace alpa

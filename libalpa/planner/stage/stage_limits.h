@@ -7,6 +7,7 @@
 #include "libalpa/base/limits.h"
 #include "libalpa/cluster/mesh.h"
 #include "libalpa/planner/stage/layer_classes.h"
+#include "libalpa/planner/sync_way.h"
 #include "libalpa/semantics/graph_uses.h"
 #include "libalpa/sharding/sharding_spec.h"
 
@@ -26,6 +27,7 @@ struct StageLimits {
   std::int64_t most_tensor_parallel = kMostDevices;       ///< as of MostTensorParallel
   int most_zero = 3;                                      ///< as of MostZero
   std::map<ValueIndex, std::vector<TensorForm>> tensors;  ///< all of which hold
+  std::map<ValueIndex, SyncWay> ways;                     ///< of parameters, where they are updated
 
   const std::vector<TensorForm>& forms_of(ValueIndex) const;
   /// The one that a layout is against; null: it is allowed.

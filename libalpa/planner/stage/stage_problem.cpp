@@ -25,7 +25,7 @@ StageProblem::StageProblem(const PlanningGraph& planning, const StageRequest& re
       stage_(stage_variables(scope_, request_, mesh_costs)),
       reader_(request_, scope_, mesh_costs, stage_) {
   if (stage_.why_not.empty()) add_sums_of_step(scope_, mesh_costs_, stage_);
-  if (stage_.why_not.empty()) stage_.ties = state_sharding_ties(scope_, mesh_costs_, stage_);
+  if (stage_.why_not.empty()) stage_.ties = limit_ties(scope_, mesh_costs_, stage_);
   if (stage_.why_not.empty()) add_memory_over_time(scope_, request_, mesh_costs_, stage_);
   if (stage_.why_not.empty()) add_copies_of_states(scope_, mesh_costs_, stage_);
   if (stage_.why_not.empty()) add_moves_of_states(scope_, request_, mesh_costs_, stage_);

@@ -121,7 +121,7 @@ PlanChoices::PlanChoices(const Plan& plan, const Graph& graph, const CostModel& 
 std::vector<GradientSync> PlanChoices::planned_sync(const TuningChoice& choice) const {
   std::vector<GradientSync> sync = plan_.sync;
   for (std::size_t v = 0; v < ways_.variables().size(); ++v) {
-    const ValueIndex sum = node_of(graph_, ways_.variables()[v].summing).results[0];
+    const ValueIndex sum = ways_.variables()[v].path.sum(graph_);
     if (choice[v] != 0) std::erase_if(sync, [&](const GradientSync& each) { return each.sum == sum; });
   }
   return tidied(std::move(sync));

@@ -3,20 +3,10 @@
 #include <algorithm>
 #include <optional>
 
-#include "libalpa/base/words.h"
 #include "libalpa/plan/reduced_gradients.h"
 
 namespace alpa {
 namespace {
-
-constexpr Word<SyncWay> kWays[] = {
-    {"as-planned", SyncWay::as_planned, "as the plan has it, which is none of the others"},
-    {"all-reduce", SyncWay::all_reduce, "every device updates the whole parameter"},
-    {"zero-1", SyncWay::sharded_update, "reduce-scatter once a step, states of the optimizer split"},
-    {"zero-2", SyncWay::sharded_gradient, "likewise in each micro-batch, sums of gradients split too"},
-    {"zero-3", SyncWay::sharded_parameter, "and the parameter rests split, gathered where it is used"},
-    {"factors", SyncWay::factors, "every device makes the whole gradient of what it gathers"},
-};
 
 /// The first strategy that does the same along all of these axes, what `strategy` does along the others, and
 /// is as asked; nullopt: there is none.
@@ -64,7 +54,7 @@ class VariableFinder {
 
   /// All but its ways.
   std::optional<SyncVariable> find() {
-    if (state_.next < 0 || !find_nodes() || !find_axes()) return std::nullopt;
+    if (!find_nodes() || !find_axes()) return std::nullopt;
     found_.has_factors = found_.has_factors && is_updated_in_one_step_or_whole();
     if (is_updated_in_one_step()) find_dimension();
     return found_;
@@ -73,40 +63,32 @@ class VariableFinder {
  private:
   const Strategy& strategy_of(NodeIndex n) const { return placement_.plan().node_strategy[n]; }
   const MeshShape& shape() const { return placement_.plan().meshes[found_.mesh].shape; }
-  ValueIndex sum() const { return node_of(graph_, found_.summing).results[0]; }
-  ValueIndex gradient() const { return node_of(graph_, found_.summing).operands[0]; }
+  ValueIndex sum() const { return found_.path.sum(graph_); }
 
-  /// The update, and back from it.
   bool find_nodes() {
-    found_.update = value_of(graph_, state_.next).producer;
-    found_.mesh = placement_.mesh_of_node(found_.update);
-    found_.summing = NodeIndex();
-    for (const ValueIndex operand : node_of(graph_, found_.update).operands)
-      if (const NodeIndex n = value_of(graph_, operand).producer;
-          n >= 0 && node_of(graph_, n).op->sums_micro_batches)
-        found_.summing = n;
-    if (found_.summing < 0 || node_of(graph_, found_.summing).operands.size() != 1) return false;
-    found_.maker = value_of(graph_, gradient()).producer;
-    if (found_.maker < 0 || placement_.uses().users_of(gradient()).size() != 1) return false;
+    const std::optional<GradientPath> path = gradient_path(placement_.uses(), state_);
+    if (!path) return false;
+    found_.path = *path;
+    found_.mesh = placement_.mesh_of_node(path->update);
     const auto is_here = [&](NodeIndex n) { return placement_.mesh_of_node(n) == found_.mesh; };
-    return is_here(found_.maker) && is_summed_where_it_lies(placement_, found_.mesh, sum()) &&
+    return is_here(path->maker) && is_summed_where_it_lies(placement_, found_.mesh, sum()) &&
            std::ranges::all_of(placement_.uses().users_of(state_.value), is_here) &&
            std::ranges::all_of(placement_.uses().users_of(sum()), is_here);
   }
 
   /// Along which each device makes a term of the gradient, or could.
   bool find_axes() {
-    const Node& maker = node_of(graph_, found_.maker);
-    const auto result = std::ranges::find(maker.results, gradient()) - maker.results.begin();
+    const Node& maker = node_of(graph_, found_.path.maker);
+    const int result = found_.path.result;
     const auto is_term_along = [result](const NodeLayout& layout, int axis) {
       return (layout.results[result].partial_sum >> axis & 1) != 0;
     };
-    found_.partial = strategy_of(found_.maker);
+    found_.partial = strategy_of(found_.path.maker);
     std::vector<int> gathered_axes;
     for (int axis = 0; axis < static_cast<int>(shape().size()); ++axis) {
-      if (is_term_along(placement_.node_layout(found_.maker), axis)) {
+      if (is_term_along(placement_.node_layout(found_.path.maker), axis)) {
         found_.axes.push_back(axis);
-      } else if (strategy_of(found_.maker)[axis] == kIdleAxis && maker.results.size() == 1) {
+      } else if (strategy_of(found_.path.maker)[axis] == kIdleAxis && maker.results.size() == 1) {
         // Of factors that were gathered: each could make a term of the samples that it has.
         const auto has_its_own = [&](const Strategy&, const NodeLayout& layout) {
           bool splits = false;
@@ -119,35 +101,35 @@ class VariableFinder {
           return splits && is_term_along(layout, axis);
         };
         if (const auto own =
-                strategy_along(graph_, found_.maker, found_.partial, {axis}, shape(), has_its_own)) {
+                strategy_along(graph_, found_.path.maker, found_.partial, {axis}, shape(), has_its_own)) {
           found_.partial = *own;
           found_.axes.push_back(axis);
           gathered_axes.push_back(axis);
         }
       }
     }
-    found_.has_factors =
-        maker.results.size() == 1 && maker.operands.size() > 1 &&
-        std::ranges::all_of(found_.axes, [&](int axis) { return found_.partial[axis] >= 0; });
+    found_.has_factors = found_.path.has_factors(graph_) && std::ranges::all_of(found_.axes, [&](int axis) {
+                           return found_.partial[axis] >= 0;
+                         });
     return !found_.axes.empty();
   }
 
   bool is_updated_in_one_step() const {
     return std::ranges::all_of(placement_.uses().users_of(sum()), [&](NodeIndex n) {
-      return n == found_.update || node_of(graph_, n).op->reduces_globally;
+      return n == found_.path.update || node_of(graph_, n).op->reduces_globally;
     });
   }
 
   bool is_updated_in_one_step_or_whole() const {
-    const Strategy& strategy = strategy_of(found_.update);
+    const Strategy& strategy = strategy_of(found_.path.update);
     return is_updated_in_one_step() ||
            std::ranges::all_of(found_.axes, [&](int axis) { return strategy[axis] == kIdleAxis; });
   }
 
   /// The first that update and sum can split: what lies outermost needs no packing.
   void find_dimension() {
-    const auto at = std::ranges::find(node_of(graph_, found_.update).operands, sum()) -
-                    node_of(graph_, found_.update).operands.begin();
+    const auto at = std::ranges::find(node_of(graph_, found_.path.update).operands, sum()) -
+                    node_of(graph_, found_.path.update).operands.begin();
     const int rank = static_cast<int>(value_of(graph_, state_.value).type.shape.size());
     for (int d = 0; d < rank && found_.dimension < 0; ++d) {
       const auto splits = [&](std::size_t operand) {
@@ -155,9 +137,9 @@ class VariableFinder {
           return splits_dimension(layout.operands[operand], d, found_.axes);
         };
       };
-      if (strategy_along(graph_, found_.update, strategy_of(found_.update), found_.axes, shape(),
+      if (strategy_along(graph_, found_.path.update, strategy_of(found_.path.update), found_.axes, shape(),
                          splits(static_cast<std::size_t>(at))) &&
-          strategy_along(graph_, found_.summing, strategy_of(found_.summing), found_.axes, shape(),
+          strategy_along(graph_, found_.path.summing, strategy_of(found_.path.summing), found_.axes, shape(),
                          splits(0)))
         found_.dimension = d;
     }
@@ -170,9 +152,6 @@ class VariableFinder {
 };
 
 }  // namespace
-
-std::span<const Word<SyncWay>> sync_way_words() { return kWays; }
-std::string sync_way_name(SyncWay way) { return name_of(way, sync_way_words()); }
 
 SyncWays::SyncWays(const Plan& plan, const GraphUses& uses) : plan_(plan), uses_(uses) {
   plan_.sync.clear();
@@ -203,10 +182,10 @@ SyncWays::SyncWays(const Plan& plan, const GraphUses& uses) : plan_(plan), uses_
 void SyncWays::set(Plan& plan, const SyncVariable& variable, SyncWay way) const {
   const Graph& graph = uses_.graph;
   const State& parameter = graph.states[variable.parameter];
-  const Node &summing = node_of(graph, variable.summing), &update = node_of(graph, variable.update);
-  const ValueIndex gradient = summing.operands[0], sum = summing.results[0];
+  const Node &summing = node_of(graph, variable.path.summing), &update = node_of(graph, variable.path.update);
+  const ValueIndex gradient = variable.path.gradient(graph), sum = variable.path.sum(graph);
   if (way == SyncWay::as_planned) {
-    for (const NodeIndex n : {variable.maker, variable.summing, variable.update})
+    for (const NodeIndex n : {variable.path.maker, variable.path.summing, variable.path.update})
       plan.node_strategy[n] = plan_.node_strategy[n];
     const auto take_back = [&](ValueIndex v) {
       plan.value_layout[v] = plan_.value_layout[v];
@@ -229,16 +208,16 @@ void SyncWays::set(Plan& plan, const SyncVariable& variable, SyncWay way) const 
                              return splits_dimension(layout.operands[at], variable.dimension, axes);
                            });
   };
-  plan.node_strategy[variable.maker] =
+  plan.node_strategy[variable.path.maker] =
       way == SyncWay::factors ? with_axes(variable.partial, axes, kIdleAxis) : variable.partial;
-  plan.node_strategy[variable.summing] =
+  plan.node_strategy[variable.path.summing] =
       way == SyncWay::sharded_gradient || way == SyncWay::sharded_parameter
-          ? split_along(variable.summing, gradient)
-          : with_axes(plan_.node_strategy[variable.summing], axes,
+          ? split_along(variable.path.summing, gradient)
+          : with_axes(plan_.node_strategy[variable.path.summing], axes,
                       way == SyncWay::factors ? kIdleAxis : kPassPartialAxis);
-  plan.node_strategy[variable.update] =
-      shards ? split_along(variable.update, sum)
-             : with_axes(plan_.node_strategy[variable.update], axes, kIdleAxis);
+  plan.node_strategy[variable.path.update] =
+      shards ? split_along(variable.path.update, sum)
+             : with_axes(plan_.node_strategy[variable.path.update], axes, kIdleAxis);
 
   const auto rests = [&](ValueIndex value, const ShardingSpec& layout) {
     plan.value_layout[value] = layout;
@@ -248,7 +227,8 @@ void SyncWays::set(Plan& plan, const SyncVariable& variable, SyncWay way) const 
     const std::vector<TensorType> types = operand_types(graph, node);
     return layout_of(*node.op, {types, node.attributes}, plan.node_strategy[n], mesh);
   };
-  const NodeLayout sums = layout(summing, variable.summing), updates = layout(update, variable.update);
+  const NodeLayout sums = layout(summing, variable.path.summing),
+                   updates = layout(update, variable.path.update);
   rests(gradient, sums.operands[0]);
   rests(sum, sums.results[0]);
   for (const ValueIndex operand : update.operands) {

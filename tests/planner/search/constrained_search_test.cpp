@@ -286,6 +286,28 @@ INSTANTIATE_TEST_SUITE_P(
                 "limits.toml:1: there is no device 4, devices are 0 to 3"},
         Refused{"Stages", "stages = 5", ErrorKind::input,
                 "5 pipeline stages asked for, 4 layers and 4 devices allow 4"},
+        Refused{"Gradient", "\n[[gradient]]\nname = \"block.*.upp\"\nway = \"zero-1\"", ErrorKind::input,
+                "limits.toml:2: no parameter of the model is called 'block.*.upp'; did you mean 'block."},
+        Refused{
+            "GradientOfTiedWeights", "[[gradient]]\nname = \"table\"\nway = \"zero-1\"", ErrorKind::input,
+            "limits.toml:1: the gradient of 'table' cannot be synchronised by zero-1: it is added to others"},
+        Refused{
+            "GradientWithoutFactors", "[[gradient]]\nname = \"block.1.up*\"\nway = \"factors\"",
+            ErrorKind::input,
+            "limits.toml:1: the gradient of 'block.1.up.bias' cannot be synchronised by factors: it is no "
+            "product of two factors; 'all-reduce' takes any"},
+        Refused{"GradientInTwoWays",
+                "[[gradient]]\nname = \"block.0.*\"\nway = \"zero-1\"\n"
+                "[[gradient]]\nname = \"block.*.down\"\nway = \"zero-2\"",
+                ErrorKind::input,
+                "limits.toml:4: the gradient of 'block.0.down' by zero-2 beside gradients of 'block.0.*' by "
+                "zero-1 (limits.toml:1); one of the two without the other"},
+        Refused{"GradientAboveTheLevel", "most_zero = 1\n[[gradient]]\nname = \"*.up\"\nway = \"zero-2\"",
+                ErrorKind::input,
+                "the gradient of 'block.0.up' by zero-2 beside ZeRO at most 1 (limits.toml:1)"},
+        Refused{"GradientOfAWholeTensor",
+                "[[tensor]]\nname = \"*.up\"\nwhole = true\n[[gradient]]\nname = \"*.up\"\nway = \"zero-3\"",
+                ErrorKind::input, "'block.0.up' by zero-3 beside '*.up' whole (limits.toml:1)"},
         Refused{
             "Contradiction",
             "most_zero = 1\n[[boundary]]\nafter = \"block.0\"\n"
@@ -321,6 +343,9 @@ TEST(ConstrainedSearch, RefusesOptionsThatSayOtherwise) {
   options.rematerialize = Rematerialize::never;
   options.schedule = "zero-bubble";
   refuses(options, "--schedule zero-bubble beside limits.toml:3: schedule gpipe");
+  options = under("overlap = \"all\"\nsync = \"ddp\"");
+  options.sync = "one";
+  refuses(options, "--sync one beside limits.toml:2: sync ddp");
   options.pin = parse_pin("[[stage]]\nlayers = 4\nmesh = [4]\n", "pin.toml");
   options.schedule = PlannerOptions{}.schedule, options.micro_batches = 0;
   refuses(options, "--constraints beside --pin");

@@ -40,6 +40,9 @@ before = "head"
 layers = ["block.0", "block.3"]
 [[apart]]
 devices = [8, 0]
+[[gradient]]
+name = "block.*.mlp.*"
+way = "zero-2"
 )"),
       ElementsAre("limits.toml:1 tensor parallelism over at most 8 devices", "limits.toml:2 ZeRO at most 1",
                   "limits.toml:3 at most 4 pipeline stages", "limits.toml:4 16 or 32 micro-batches",
@@ -48,9 +51,14 @@ devices = [8, 0]
                   "limits.toml:13 a stage ends with layer 'block.3'",
                   "limits.toml:15 a stage begins with layer 'head'",
                   "limits.toml:17 layers 'block.0' to 'block.3' on one stage",
-                  "limits.toml:19 devices 0 and 8 never in one group"));
+                  "limits.toml:19 devices 0 and 8 never in one group",
+                  "limits.toml:21 gradients of 'block.*.mlp.*' by zero-2"));
   EXPECT_THAT(lines_of("stages = 4\nrecompute = \"always\""),
               ElementsAre("limits.toml:1 4 pipeline stages", "limits.toml:2 all layers recomputed"));
+  EXPECT_THAT(
+      lines_of("overlap = \"all\"\nupdates = \"next-forward\"\nsync = \"ddp\"\nsync_order = \"ready\""),
+      ElementsAre("limits.toml:1 overlap all", "limits.toml:2 updates next-forward", "limits.toml:3 sync ddp",
+                  "limits.toml:4 sync-order ready"));
   EXPECT_THAT(lines_of("recompute = \"selective\""),
               ElementsAre("limits.toml:1 all layers recomputed selectively"));
 }
@@ -85,6 +93,11 @@ INSTANTIATE_TEST_SUITE_P(
         BadConstraints{"[[tensor]]\nsplit = 1", "missing key 'name'"},
         BadConstraints{"[[tensor]]\nname = \"x\"", "expected either 'split = DIMENSION' or 'whole = true'"},
         BadConstraints{"[[tensor]]\nname = \"x\"\nwhole = false", "'whole': expected true"},
+        BadConstraints{"sync = \"dpp\"", "did you mean 'ddp'?"},
+        BadConstraints{"[[gradient]]\nname = \"x\"", "missing key 'way'"},
+        BadConstraints{"[[gradient]]\nname = \"x\"\nway = \"zero-4\"", "did you mean 'zero-"},
+        BadConstraints{"[[gradient]]\nname = \"x\"\nway = \"as-planned\"",
+                       "expected one of 'all-reduce', 'zero-1', "},
         BadConstraints{"[[boundary]]\nafter = \"x\"\nbefore = \"y\"",
                        "expected either 'after = LAYER' or 'before = LAYER'"},
         BadConstraints{"[[together]]\nlayers = [\"x\"]", "expected the first and the last layer"},

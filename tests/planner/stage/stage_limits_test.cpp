@@ -97,17 +97,23 @@ constexpr const char* kDataParallel = "most_tensor_parallel = 1";
 
 INSTANTIATE_TEST_SUITE_P(
     Constraints, LimitedStage,
-    testing::Values(LimitCase{"no_tensor_parallelism", "most_tensor_parallel = 1"},
-                    LimitCase{"zero_0", "most_zero = 0", kDataParallel},
-                    LimitCase{"zero_1", "most_zero = 1", kDataParallel, 1},
-                    LimitCase{"zero_2", "most_zero = 2", kDataParallel, 1},
-                    LimitCase{"weight_whole", "[[tensor]]\nname = \"layer.0.weight\"\nwhole = true"},
-                    LimitCase{"weight_split", "[[tensor]]\nname = \"*.weight\"\nsplit = 1", kDataParallel},
-                    LimitCase{"result_whole", "[[tensor]]\nname = \"layer.0.y\"\nwhole = true"},
-                    LimitCase{"result_split", "[[tensor]]\nname = \"*.y\"\nsplit = 0"},
-                    LimitCase{"several",
-                              "most_zero = 1\n[[tensor]]\nname = \"*.weight\"\nwhole = true\n"
-                              "[[tensor]]\nname = \"*.y\"\nsplit = 1"}),
+    testing::Values(
+        LimitCase{"no_tensor_parallelism", "most_tensor_parallel = 1"},
+        LimitCase{"zero_0", "most_zero = 0", kDataParallel},
+        LimitCase{"zero_1", "most_zero = 1", kDataParallel, 1},
+        LimitCase{"zero_2", "most_zero = 2", kDataParallel, 1},
+        LimitCase{"weight_whole", "[[tensor]]\nname = \"layer.0.weight\"\nwhole = true"},
+        LimitCase{"weight_split", "[[tensor]]\nname = \"*.weight\"\nsplit = 1", kDataParallel},
+        LimitCase{"result_whole", "[[tensor]]\nname = \"layer.0.y\"\nwhole = true"},
+        LimitCase{"result_split", "[[tensor]]\nname = \"*.y\"\nsplit = 0"},
+        LimitCase{"all_reduced", "[[gradient]]\nname = \"*\"\nway = \"all-reduce\"", kDataParallel},
+        LimitCase{"updates_sharded", "[[gradient]]\nname = \"*\"\nway = \"zero-1\"", kDataParallel, 1},
+        LimitCase{"gradients_sharded", "[[gradient]]\nname = \"*\"\nway = \"zero-2\"", kDataParallel},
+        LimitCase{"parameters_sharded", "[[gradient]]\nname = \"*\"\nway = \"zero-3\"", kDataParallel},
+        LimitCase{"made_of_factors", "[[gradient]]\nname = \"*\"\nway = \"factors\"", kDataParallel},
+        LimitCase{"several",
+                  "most_zero = 1\n[[tensor]]\nname = \"*.weight\"\nwhole = true\n"
+                  "[[tensor]]\nname = \"*.y\"\nsplit = 1"}),
     [](const auto& limited) { return limited.param.name; });
 
 }  // namespace

@@ -6,6 +6,8 @@
 #include <map>
 
 #include "libalpa/plan/facts/synchronisation.h"
+#include "libalpa/planner/search/constraints_file.h"
+#include "libalpa/planner/search/met_constraints.h"
 #include "libalpa/program/order/verify.h"
 #include "tests/planner/tuning/hidden_costs.h"
 
@@ -65,6 +67,20 @@ TEST(PlanChoices, AreSynchronisedAsTheySay) {
   EXPECT_EQ(of_up("zero-1"), "reduce-scatter over 4 devices (axis 0)");
   EXPECT_EQ(of_up("zero-2"), "reduce-scatter over 4 devices (axis 0), in each micro-batch");
   EXPECT_EQ(of_up("factors"), "made by all 4 devices of gathered factors (axis 0)");
+}
+
+TEST(PlanChoices, AreWhatAConstraintOfThatWayAsksAndOfNoOther) {
+  const Tunable of(two_blocks, 8, small_cluster(4), 2);
+  const std::vector<const char*> ways{"all-reduce", "zero-1", "zero-2", "zero-3", "factors"};
+  for (const char* chosen : ways) {
+    const Plan plan = of.choices.plan_of(all_in(of.choices, chosen));
+    for (const char* asked : ways) {
+      const PlanConstraints constraints = parse_constraints(
+          fmt::format("[[gradient]]\nname = \"block.*.up\"\nway = \"{}\"", asked), "limits.toml");
+      EXPECT_EQ(unmet_constraints(constraints, plan, of.graph).empty(), std::string(asked) == chosen)
+          << asked << " of " << chosen;
+    }
+  }
 }
 
 // The planner chooses the dimension that is split by what that costs, here it is the first that can be; so
