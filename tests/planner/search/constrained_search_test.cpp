@@ -98,7 +98,11 @@ TEST(ConstrainedSearch, IsAsGoodAsEveryPlanThatMeetsRandomConstraints) {
                                             "[[tensor]]\nname = \"layer.0.y\"\nsplit = 0\n",
                                             "[[boundary]]\nafter = \"layer.0\"\n",
                                             "[[together]]\nlayers = [\"layer.0\", \"layer.1\"]\n",
-                                            "[[apart]]\ndevices = [0, 1]\n"};
+                                            "[[apart]]\ndevices = [0, 1]\n",
+                                            "[[gradient]]\nname = \"*\"\nway = \"all-reduce\"\n",
+                                            "[[gradient]]\nname = \"layer.1.*\"\nway = \"zero-2\"\n",
+                                            "[[gradient]]\nname = \"layer.0.*\"\nway = \"zero-3\"\n",
+                                            "[[gradient]]\nname = \"*.weight\"\nway = \"factors\"\n"};
   int met = 0, refused = 0, slower = 0;
   for (std::uint32_t seed = 0; seed < 30; ++seed) {
     std::mt19937 random(seed);
@@ -112,6 +116,11 @@ TEST(ConstrainedSearch, IsAsGoodAsEveryPlanThatMeetsRandomConstraints) {
     if (text.find("stages = 2\nmost_stages") != std::string::npos ||
         text.find("]\nmicro") != std::string::npos || text.find("0\nmost_zero") != std::string::npos)
       continue;  // given twice
+    const bool has_sharded = text.find("way = \"zero") != std::string::npos;
+    if (text.find("[[gradient]]") != text.rfind("[[gradient]]") ||
+        (has_sharded &&
+         (text.find("most_zero") != std::string::npos || text.find("weight\"\nwhole") != std::string::npos)))
+      continue;  // refused
     const PlanningModel model{"narrow and wide", "", 2,
                               [](std::int64_t samples) { return narrow_and_wide(samples, 2); }};
     Cluster cluster = small_cluster(2);
