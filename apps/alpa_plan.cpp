@@ -53,7 +53,7 @@ struct Settings {
   std::filesystem::path model, profile, cluster, pin, constraints, cache, out, missing, first, second, trace,
       run_dir;
   std::vector<std::filesystem::path> plans;
-  bool program = false, full = false, json = false;
+  bool program = false, full = false, json = false, runners_up = false;
   PlannerOptions planner;
   SolveOptions solve;
   WhatIfOptions what_if;
@@ -176,6 +176,13 @@ void check(const Settings& settings) {
 }
 
 void explain_plan(const Settings& settings, Log& log) {
+  if (settings.runners_up) {
+    if (settings.full || settings.json || !settings.second.empty())
+      throw Error(ErrorKind::usage,
+                  "--runners-up beside --full, --json or --why-not: it is a table by itself",
+                  "--runners-up alone, or with --profile");
+    return ask_runners_up(settings.first, settings.profile, log);
+  }
   if (!settings.second.empty()) {
     if (settings.full)
       throw Error(ErrorKind::usage, "--full beside --why-not: the comparison is always whole",
@@ -183,7 +190,8 @@ void explain_plan(const Settings& settings, Log& log) {
     return ask_why_not(settings.first, settings.second, settings.profile, settings.json, log);
   }
   if (!settings.profile.empty())
-    throw Error(ErrorKind::usage, "--profile without --why-not: what a plan says of itself is explained",
+    throw Error(ErrorKind::usage,
+                "--profile without --why-not or --runners-up: what a plan says of itself is explained",
                 "alpa-plan simulate PLAN.h5 --profile PROFILE.h5");
   const PlannedModel planned = read_planned_model(settings.first);
   const std::string text = settings.json
@@ -254,13 +262,19 @@ int main(int argc, char** argv) {
               "another plan of the same model: why it is slower or does not fit, term by term under the same "
               "costs, in place of the explanation")
       .option("--profile", settings.profile,
-              "with --why-not: profile to take the costs from; without: the cluster's numbers")
+              "with --why-not or --runners-up: profile to take the costs from; without: the cluster's "
+              "numbers")
+      .flag("--runners-up", settings.runners_up,
+            "the second-best way to synchronise the gradients of each parameter, and what a step takes with "
+            "that by the simulator, in place of the explanation")
       .example("alpa-plan explain plan.h5",
                "on one screen: how it is split, what binds, how sure, what to try")
       .example("alpa-plan explain plan.h5 --full | sed -n '/^candidates/,$p'",
                "the other plans that were tried, and why they lost")
       .example("alpa-plan explain plan.h5 --json | jq '.stages[] | {split, memory}'", "for programs")
       .example("alpa-plan explain plan.h5 --why-not zero.h5", "what the other plan loses its time with")
+      .example("alpa-plan explain plan.h5 --runners-up",
+               "how near another way to synchronise gradients comes, parameter by parameter")
       .runs([&] { explain_plan(settings, app.log()); });
   app.subcommand("report", "write a page of plans to look at, side by side")
       .arguments("PLAN.h5", settings.plans, "plans")

@@ -12,9 +12,11 @@
 #include "libalpa/base/error.h"
 #include "libalpa/base/log.h"
 #include "libalpa/base/options.h"
+#include "libalpa/base/parallel_tasks.h"
 #include "libalpa/base/units.h"
 #include "libalpa/cluster/device_facts.h"
 #include "libalpa/plan/explain.h"
+#include "libalpa/planner/tuning/runner_ups.h"
 #include "libalpa/program/lower/lower.h"
 #include "libalpa/program/text.h"
 #include "libalpa/report/what_if.h"
@@ -133,6 +135,15 @@ void ask_why_not(const std::filesystem::path& file, const std::filesystem::path&
                other_file.string(), made_for.name, cluster.name);
   if (!remark.empty())
     fmt::print("\n'{}': {}{}\n", file.string(), seconds_text(difference.plan.step.step_s), remark);
+}
+
+void ask_runners_up(const std::filesystem::path& file, const std::filesystem::path& profile, Log& log) {
+  const PlannedModel planned = read_planned_model(file);
+  const auto [costs, remark, warning] = costs_of(planned.plan, profile);
+  if (!warning.empty()) log.warning(warning);
+  check_program(planned.plan, planned.graph);
+  const RunnersUp found = runners_up(planned.plan, planned.graph, costs, thread_count(0));
+  std::fputs(runners_up_text(found, remark).c_str(), stdout);
 }
 
 }  // namespace alpa

@@ -23,4 +23,8 @@ void ask_what_if(const std::filesystem::path& plan, const std::filesystem::path&
 void ask_why_not(const std::filesystem::path& plan, const std::filesystem::path& other,
                  const std::filesystem::path& profile, bool as_json, Log&);
 
+/// Prints the second-best way to synchronise the gradients of each parameter, by the simulator. `profile` as
+/// above.
+void ask_runners_up(const std::filesystem::path& plan, const std::filesystem::path& profile, Log&);
+
 }  // namespace alpa

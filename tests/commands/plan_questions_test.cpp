@@ -113,5 +113,16 @@ TEST_F(PlanQuestions, WhyNotRefusesPlansOfDifferentModelsAndWhatItCannotUse) {
   expect_refused("alpa-plan explain plan.h5 --profile lstm.h5", 2, "--profile without --why-not");
 }
 
+TEST_F(PlanQuestions, RunnersUpAreATableOfTheWaysThatGradientsDoNotGo) {
+  make_plan("plan", "--method data-parallel");
+  const std::string table = output_of("alpa-plan explain plan.h5 --runners-up");
+  EXPECT_THAT(table, AllOf(StartsWith("step "), HasSubstr("runner-up"), HasSubstr("block.*.mlp.up ")));
+  EXPECT_EQ(output_of("alpa-plan explain plan.h5 --runners-up"), table);
+  make_plan("serial", "--method serial");
+  EXPECT_EQ(output_of("alpa-plan explain serial.h5 --runners-up"),
+            "there is no gradient that could be synchronised in another way\n");
+  expect_refused("alpa-plan explain plan.h5 --runners-up --full", 2, "--runners-up beside --full");
+}
+
 }  // namespace
 }  // namespace alpa

@@ -210,14 +210,30 @@ TuningChoice PlanChoices::with_cheaper_factors(TuningChoice choice) const {
   return choice;
 }
 
+TuningChoice PlanChoices::as_planned() const {
+  TuningChoice choice(genes_.size(), 0);
+  choice[place_of(overlap)] = place_in(overlaps_, plan_.overlap);
+  choice[place_of(updates)] = place_in(updates_, plan_.updates);
+  return choice;
+}
+
+std::vector<TuningChoice> PlanChoices::with_buckets_anew(TuningChoice choice) const {
+  const auto has_turn = [](const GradientSync& sync) { return sync.turn > 0; };
+  const auto has_bucket = [](const GradientSync& sync) { return sync.bucket >= 0; };
+  if (std::ranges::any_of(plan_.sync, has_turn))
+    choice[place_of(order)] = place_in(orders_, SumOrder::first_use);
+  std::vector<TuningChoice> choices{choice};
+  if (std::ranges::none_of(plan_.sync, has_bucket)) return choices;
+  choice[place_of(buckets)] = place_in(buckets_, std::string(kSoonestBuckets));
+  choices.push_back(choice);
+  return choices;
+}
+
 std::vector<NamedChoice> PlanChoices::presets() const {
   constexpr Overlap all = Overlap::all;
   constexpr SumOrder ready = SumOrder::ready;
   const UpdateOrder time = plan_.updates;
-  TuningChoice as_planned(genes_.size(), 0);
-  as_planned[place_of(overlap)] = place_in(overlaps_, plan_.overlap);
-  as_planned[place_of(updates)] = place_in(updates_, plan_.updates);
-  std::vector<NamedChoice> presets{{"as planned", as_planned}};
+  std::vector<NamedChoice> presets{{"as planned", as_planned()}};
   const auto add = [&](const char* name, TuningChoice choice) {
     if (std::ranges::find(presets, choice, &NamedChoice::choice) == presets.end())
       presets.push_back({name, std::move(choice)});

@@ -19,6 +19,14 @@ class PlanChoices {
   PlanChoices& operator=(const PlanChoices&) = delete;
 
   const std::vector<Gene>& genes() const { return genes_; }
+  /// Of the first genes: one for each of their variables.
+  const SyncWays& ways() const { return ways_; }
+
+  TuningChoice as_planned() const;
+
+  /// The same with the plan's buckets, as far as they are left, and with such as are added up the soonest;
+  /// sums have turns where the plan's have. Without buckets in the plan there are none.
+  std::vector<TuningChoice> with_buckets_anew(TuningChoice) const;
 
   /// Its layouts, buckets and turns; what the plan said of its prediction is left out. It may not fit.
   Plan plan_of(const TuningChoice&) const;
