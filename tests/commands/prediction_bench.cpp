@@ -113,22 +113,6 @@ struct Result {
   std::string form;  ///< stages and micro-batches
 };
 
-/// Agreeing minus disagreeing pairs of plans, of all that differ by more than that measured (Kendall's tau).
-struct Order {
-  int pairs = 0, sum = 0;
-  void add(const std::vector<Result>& results, double apart) {
-    for (const Result& a : results)
-      for (const Result& b : results) {
-        if (a.measured_s * apart >= b.measured_s || a.predicted_s == b.predicted_s) continue;
-        ++pairs;
-        sum += a.predicted_s < b.predicted_s ? 1 : -1;
-      }
-  }
-  double tau() const { return 1.0 * sum / std::max(1, pairs); }
-};
-
-double error_of(const Result& result) { return std::abs(result.predicted_s / result.measured_s - 1); }
-
 /// Measures one setting.
 class Measuring {
  public:
@@ -247,7 +231,7 @@ class Report {
 
  private:
   std::vector<double> errors_;
-  Order order_, order_of_all_;
+  PairOrder order_, order_of_all_;
   std::vector<std::pair<std::string, double>> choices_;  ///< in times of the fastest
 };
 

@@ -1,7 +1,7 @@
 // What ways to bring gradients together take, beside formulas of bytes, link rate and arithmetic that know
 // nothing of the planner.
 //
-//   bench_synchronisation [--check] [--row overlap|hybrid|crossover|buckets|priority|zero|wire|presets]
+//   bench_synchronisation [--check] [--row overlap|hybrid|crossover|buckets|priority|zero|wire|presets|pairs]
 //   [--rounds N] [--steps N]
 //
 // A perceptron of equal layers, data-parallel over four emulated hosts of one rank at 1 Gbit/s; computations
@@ -16,6 +16,7 @@
 
 #include "libalpa/base/toml_document.h"
 #include "libalpa/plan/plan_file.h"
+#include "tests/commands/prediction_pairs.h"
 #include "tests/commands/presets_table.h"
 #include "tests/commands/timed_runs.h"
 
@@ -158,6 +159,7 @@ const std::string kSums = "--method data-parallel --sync each",
 struct Options {
   int rounds = 3, steps = 10;
   double of_formula = 1, to_best_preset = 1;
+  PredictionTargets predictions = {};
 };
 
 void hold_gain(const Options& o, HeldTargets& tally, double expected, double gain) {
@@ -279,13 +281,18 @@ void presets_row(const Options& o, HeldTargets& tally) {
   hold_own_choice_to_presets(o.to_best_preset, tally);
 }
 
+/// How true what is predicted of all of these is.
+void pairs_row(const Options& o, HeldTargets& tally) {
+  hold_predictions(o.rounds, o.steps, o.predictions, tally);
+}
+
 struct Row {
   std::string_view name;
   void (*run)(const Options&, HeldTargets&);
 };
 constexpr Row kRows[] = {{"overlap", overlap_row}, {"hybrid", hybrid_row},     {"crossover", crossover_row},
                          {"buckets", buckets_row}, {"priority", priority_row}, {"zero", zero_row},
-                         {"wire", wire_row},       {"presets", presets_row}};
+                         {"wire", wire_row},       {"presets", presets_row},   {"pairs", pairs_row}};
 
 int run(const std::vector<std::string>& words) {
   bool check = false;
@@ -299,11 +306,12 @@ int run(const std::vector<std::string>& words) {
   }
   if (!row.empty() && std::ranges::find(kRows, row, &Row::name) == std::end(kRows))
     throw Error(ErrorKind::usage, "no row is called " + row,
-                "overlap, hybrid, crossover, buckets, priority, zero, wire or presets");
+                "overlap, hybrid, crossover, buckets, priority, zero, wire, presets or pairs");
   if (const int status = status_of_hosts(); status != 0) return status;
   TomlDocument document = read_toml(ALPA_SOURCE_DIR "/tests/commands/synchronisation_targets.toml");
   options.of_formula = document.root().number("of_formula");
   options.to_best_preset = document.root().number("to_best_preset");
+  options.predictions = {document.root().number("median_error"), document.root().number("kendall_tau")};
   document.finish();
   fmt::print("{} emulated hosts of one rank, {} Mbit/s, computations emulated\n\n", kHosts, kMbit);
   HeldTargets tally;

@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -19,6 +20,26 @@ namespace alpa {
 inline double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values[values.size() / 2];
+}
+
+/// Agreeing minus disagreeing pairs of plans, of all that differ by more than that measured (Kendall's tau).
+struct PairOrder {
+  int pairs = 0, sum = 0;
+  template <class Result>
+  void add(const std::vector<Result>& results, double apart) {
+    for (const Result& a : results)
+      for (const Result& b : results) {
+        if (a.measured_s * apart >= b.measured_s || a.predicted_s == b.predicted_s) continue;
+        ++pairs;
+        sum += a.predicted_s < b.predicted_s ? 1 : -1;
+      }
+  }
+  double tau() const { return 1.0 * sum / std::max(1, pairs); }
+};
+
+template <class Result>
+double error_of(const Result& result) {
+  return std::abs(result.predicted_s / result.measured_s - 1);
 }
 
 /// Where ranks run.
