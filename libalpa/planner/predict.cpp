@@ -37,7 +37,9 @@ SteadyState steady_state(const Plan& plan) {
 /// `later` and so many times more what lies between. Where idle time still falls from one to the other, what
 /// is extended so would be less than the work of a mesh: the step takes that at least.
 Timeline extended(const Timeline& earlier, Timeline later, double times) {
-  const auto extend = [&](double from, double& to) { to += times * (to - from); };
+  const auto extend = [&](double from, double& to) {
+    to = std::max(0.0, to + times * (to - from));  // a rounding may leave less than nothing
+  };
   extend(earlier.step_s, later.step_s);
   for (const MeshIndex m : later.meshes.indices()) {
     const MeshTime& from = earlier.meshes[m];

@@ -8,4 +8,8 @@ namespace alpa {
 /// longer.
 void hold_own_choice_to_presets(double within, HeldTargets&);
 
+/// The same of some of them, for nodes that are joined at 2 to 40 Gbit/s. `plot_file`: an SVG image to write;
+/// "": none.
+void sweep_bandwidth(double within, const std::string& plot_file, HeldTargets&);
+
 }  // namespace alpa

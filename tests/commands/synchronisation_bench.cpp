@@ -1,8 +1,9 @@
 // What ways to bring gradients together take, beside formulas of bytes, link rate and arithmetic that know
 // nothing of the planner.
 //
-//   bench_synchronisation [--check] [--row overlap|hybrid|crossover|buckets|priority|zero|wire|presets|pairs]
-//   [--rounds N] [--steps N]
+//   bench_synchronisation [--check] [--row
+//   overlap|hybrid|crossover|buckets|priority|zero|wire|presets|bandwidth|pairs]
+//   [--rounds N] [--steps N] [--plot FILE.svg]
 //
 // A perceptron of equal layers, data-parallel over four emulated hosts of one rank at 1 Gbit/s; computations
 // are emulated. Medians of rounds in turn. Targets stand in synchronisation_targets.toml; with --check the
@@ -157,6 +158,7 @@ const std::string kSums = "--method data-parallel --sync each",
                   kSumsOrFactors = "--method poseidon --sync each";
 
 struct Options {
+  std::string plot;  ///< of the bandwidths
   int rounds = 3, steps = 10;
   double of_formula = 1, to_best_preset = 1;
   PredictionTargets predictions = {};
@@ -281,6 +283,9 @@ void presets_row(const Options& o, HeldTargets& tally) {
   hold_own_choice_to_presets(o.to_best_preset, tally);
 }
 
+/// By the prediction, over the rate of the links.
+void bandwidth_row(const Options& o, HeldTargets& tally) { sweep_bandwidth(o.to_best_preset, o.plot, tally); }
+
 /// How true what is predicted of all of these is.
 void pairs_row(const Options& o, HeldTargets& tally) {
   hold_predictions(o.rounds, o.steps, o.predictions, tally);
@@ -292,7 +297,8 @@ struct Row {
 };
 constexpr Row kRows[] = {{"overlap", overlap_row}, {"hybrid", hybrid_row},     {"crossover", crossover_row},
                          {"buckets", buckets_row}, {"priority", priority_row}, {"zero", zero_row},
-                         {"wire", wire_row},       {"presets", presets_row},   {"pairs", pairs_row}};
+                         {"wire", wire_row},       {"presets", presets_row},   {"bandwidth", bandwidth_row},
+                         {"pairs", pairs_row}};
 
 int run(const std::vector<std::string>& words) {
   bool check = false;
@@ -301,12 +307,13 @@ int run(const std::vector<std::string>& words) {
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (words[i] == "--check") check = true;
     if (i + 1 < words.size() && words[i] == "--row") row = words[i + 1];
+    if (i + 1 < words.size() && words[i] == "--plot") options.plot = words[i + 1];
     if (i + 1 < words.size() && words[i] == "--rounds") options.rounds = std::stoi(words[i + 1]);
     if (i + 1 < words.size() && words[i] == "--steps") options.steps = std::stoi(words[i + 1]);
   }
   if (!row.empty() && std::ranges::find(kRows, row, &Row::name) == std::end(kRows))
     throw Error(ErrorKind::usage, "no row is called " + row,
-                "overlap, hybrid, crossover, buckets, priority, zero, wire, presets or pairs");
+                "overlap, hybrid, crossover, buckets, priority, zero, wire, presets, bandwidth or pairs");
   if (const int status = status_of_hosts(); status != 0) return status;
   TomlDocument document = read_toml(ALPA_SOURCE_DIR "/tests/commands/synchronisation_targets.toml");
   options.of_formula = document.root().number("of_formula");

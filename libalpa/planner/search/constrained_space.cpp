@@ -284,9 +284,12 @@ std::pair<int, int> layers_of(const LayersTogether& together, const Graph& graph
 
 void check_constraints(const PlannerOptions& options, const PlanningModel& model, const Cluster& cluster) {
   if (options.constraints.empty()) return;
-  if (options.pin)
+  const auto is_of_gradients = [](const PlanConstraint& constraint) {
+    return std::holds_alternative<GradientWay>(constraint.demand);
+  };
+  if (options.pin && !std::ranges::all_of(options.constraints.all, is_of_gradients))
     throw Error(ErrorKind::usage, "--constraints beside --pin: a pinned plan is not looked for",
-                "one of the two without the other");
+                "one of the two without the other; [[gradient]] alone may be beside a pin");
   ConstraintChecker(options, model, cluster).check();
 }
 

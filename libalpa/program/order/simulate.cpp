@@ -238,15 +238,18 @@ Timeline simulate(const Program& program, const CostModel& costs, Overlap overla
   if (!program.defers_updates) return simulate_steps(program, costs, overlap, 1, keep_rows);
   const Timeline before = simulate_steps(program, costs, overlap, kStepsToBeSteady, false);
   Timeline all = simulate_steps(program, costs, overlap, kStepsToBeSteady + 1, keep_rows);
+  const auto take = [](double& seconds, double earlier_s) {
+    seconds = std::max(0.0, seconds - earlier_s);  // a rounding may leave less than nothing
+  };
   all.step_s -= before.step_s;
   for (const MeshIndex m : all.meshes.indices()) {
     MeshTime& mesh = all.meshes[m];
     const MeshTime& earlier = before.meshes[m];
-    mesh.compute_s -= earlier.compute_s;
-    mesh.collective_s -= earlier.collective_s;
-    mesh.transfer_s -= earlier.transfer_s;
-    all.hidden[m].collective_s -= before.hidden[m].collective_s;
-    all.hidden[m].transfer_s -= before.hidden[m].transfer_s;
+    take(mesh.compute_s, earlier.compute_s);
+    take(mesh.collective_s, earlier.collective_s);
+    take(mesh.transfer_s, earlier.transfer_s);
+    take(all.hidden[m].collective_s, before.hidden[m].collective_s);
+    take(all.hidden[m].transfer_s, before.hidden[m].transfer_s);
     all.step_s = std::max(all.step_s, mesh.compute_s + mesh.collective_s + mesh.transfer_s);
   }
   for (MeshTime& mesh : all.meshes)

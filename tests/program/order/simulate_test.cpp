@@ -110,6 +110,21 @@ TEST(Simulator, OfStepsThatOverlapEachOtherAgreesToo) {
     }
 }
 
+// What is left of a step is what four take less what three do: nothing is not less than nothing by rounding.
+TEST(Simulator, OfStepsThatOverlapEachOtherTakesNoTimeThatIsLessThanNothing) {
+  Cluster cluster = small_cluster(2);
+  const Lowered lowered =
+      three_layers_in_next_forward("[[stage]]\nlayers = 3\nmesh = [2]\naxes = [\"data\"]\n", cluster);
+  for (cluster.within_node.bytes_per_s = 1e6; cluster.within_node.bytes_per_s < 1e11;
+       cluster.within_node.bytes_per_s *= 1.05) {
+    const Timeline timeline = simulate(lowered.program, CostModel(cluster), Overlap::all);
+    for (const MeshTime& mesh : timeline.meshes)
+      for (const double seconds : {mesh.compute_s, mesh.collective_s, mesh.transfer_s, mesh.idle_s})
+        EXPECT_GE(seconds, 0) << cluster.within_node.bytes_per_s;
+    for (const HiddenTime& hidden : timeline.hidden) EXPECT_GE(hidden.collective_s, 0);
+  }
+}
+
 // Every lane's time is seen or hidden, but for what of it is another lane's too.
 TEST(Simulator, CountsWhatIsHiddenApartFromWhatIsSeen) {
   const Lowered lowered = two_stages_of_two(4);
