@@ -225,11 +225,11 @@ int main(int argc, char** argv) {
               "pinned plan (TOML) in place of --method, --devices and --micro-batches, and of --schedule, "
               "--overlap, --transfers, --updates, --sync and --sync-order where it says these: stages, "
               "meshes and what their axes do; the search's own best is shown beside it")
-      .option("--constraints", settings.constraints,
-              "what the plan must be like (TOML): largest extent of tensor parallelism, ZeRO level, stages, "
-              "layers "
-              "on one stage, tensors whole or split, micro-batches and more (share/constraints.md); their "
-              "prices are shown")
+      .option(
+          "--constraints", settings.constraints,
+          "what the plan must be like (TOML): largest extent of tensor parallelism, ZeRO level, stages, "
+          "layers on one stage, tensors whole or split, how gradients are synchronised, micro-batches and "
+          "more (share/constraints.md); their prices are shown. Beside --pin: of gradients alone")
       .options(settings.planner)
       .option("--missing", settings.missing,
               "write the operator signatures that the profile lacks to this file")

@@ -154,6 +154,7 @@ Error infeasible(const Error& error, const PlanningModel& model, const CostModel
     if (!blamed.empty()) return Error(ErrorKind::infeasible, blamed, "leave one out, or ask for less");
     options.constraints = {};  // which are not why
   }
+  if (options.pin) return error;
   const std::string hint =
       feasible_options(model.batch / model.group_samples, costs.cluster().devices(), options,
                        [&](const PlannerOptions& o) { return plan_by(o).has_value(); });
@@ -200,7 +201,7 @@ Plan make_plan(const PlanningModel& model, const CostModel& costs, const Planner
   } catch (const OutOfTime&) {
     throw;
   } catch (const Error& error) {
-    if (error.kind() != ErrorKind::infeasible || options.pin) throw;
+    if (error.kind() != ErrorKind::infeasible) throw;
     throw infeasible(error, model, costs, options, deadline);
   }
 }

@@ -96,6 +96,32 @@ TEST(GradientWaysOfAFile, MayBeBesideWhatIsSaidOfTheWholePlan) {
   EXPECT_EQ(words_of(plan).at("block.*.up.gradient"), "reduce-scatter over 4 devices (axis 0)");
 }
 
+TEST(GradientWaysOfAFile, AreThoseOfAPinnedPlanToo) {
+  PlannerOptions options;
+  options.pin = parse_pin("micro_batches = 2\n[[stage]]\nlayers = 4\nmesh = [4]\naxes = [\"data\"]\n", "pin");
+  options.constraints =
+      parse_constraints(gradient("block.0.up", "zero-2") + gradient("block.0.down", "zero-1") +
+                            gradient("block.1.*", "all-reduce"),
+                        "limits.toml");
+  const Plan plan = plan_quietly(small_model(), small_cluster(4), options);
+  EXPECT_TRUE(plan.method.starts_with(kPinnedMethod));
+  const std::map<std::string, std::string> said = words_of(plan);
+  EXPECT_EQ(said.at("block.*.up.gradient"),
+            "all-reduce over 4 devices (axis 0), in a bucket; "
+            "reduce-scatter over 4 devices (axis 0), in each micro-batch");
+  EXPECT_EQ(said.at("block.*.down.gradient"),
+            "all-reduce over 4 devices (axis 0), in a bucket; reduce-scatter over 4 devices (axis 0)");
+}
+
+TEST(GradientWaysOfAFile, ThatAxesOfAPinDoNotHaveAreRefused) {
+  PlannerOptions options;
+  options.pin = parse_pin("[[stage]]\nlayers = 4\nmesh = [4]\naxes = [\"data\"]\n", "pin");
+  options.constraints = parse_constraints(gradient("*.up", "factors"), "limits.toml");
+  EXPECT_THAT(
+      [&] { plan_quietly(small_model(), small_cluster(4), options); },
+      ThrowsMessage<Error>(HasSubstr("no plan meets limits.toml:1 (gradients of '*.up' by factors)")));
+}
+
 TEST(GradientWaysOfAFile, ThatAParameterOfThreeCannotHaveOnFourDevicesAreRefused) {
   PlannerOptions options;
   options.constraints = parse_constraints(gradient("*", "zero-1"), "limits.toml");
