@@ -34,9 +34,8 @@ struct TinyCase {
   std::string sync = kFastestSync;
   std::int64_t compression_rank = 0;  ///< of PowerSGD; 0: none
   std::int64_t gradient_delay = 0;    ///< steps
+  std::string constraints = "";       ///< a file of them, under which a plan is looked for
   bool wire_bound = false;            ///< links are so slow that nothing but bytes counts
-  std::string constraints = "";  ///< a file of them, under which a plan is looked for
-  bool wire_bound = false;       ///< links are so slow that nothing but bytes counts
 
   std::string name() const;  ///< of letters, digits and '_'
 };
