@@ -1,6 +1,10 @@
 #include "libalpa/graph/lossy_gradients.h"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <string_view>
 
 #include "libalpa/base/error.h"
 #include "libalpa/graph/low_rank.h"
@@ -16,6 +20,9 @@ StateIndex add_state(GraphBuilder& builder, State added, const TensorType& type)
   state = std::move(added);
   return builder.graph().states.index_of(state);
 }
+
+/// What states that hold gradients back end in, before the steps.
+constexpr std::string_view kHeldBack = ".gradient_before";
 
 /// A parameter whose gradient is compressed.
 class Compression {
@@ -113,7 +120,7 @@ DelayedGradients::DelayedGradients(GraphBuilder& builder, std::int64_t steps,
     Held& held = held_.emplace_back(Held{gradient, {}});
     for (std::int64_t before = 1; before <= steps; ++before) {
       const State& parameter = builder.graph().states[gradient.parameter];
-      State state{fmt::format("{}.gradient_before{}", parameter.name, before)};
+      State state{fmt::format("{}{}{}", parameter.name, kHeldBack, before)};
       state.unpadded = parameter.unpadded;
       state.holds_terms = true;
       held.states.push_back(add_state(builder, std::move(state), builder.type(gradient.value)));
@@ -133,6 +140,25 @@ void DelayedGradients::keep(GraphBuilder& builder) {
       states[held[i]].next = next;
     }
   }
+}
+
+std::string lossy_gradients_text(const Graph& graph) {
+  std::vector<std::string> ways;
+  const auto add = [&](const std::string& way) {
+    if (std::ranges::find(ways, way) == ways.end()) ways.push_back(way);
+  };
+  for (const Node& node : graph.nodes) {
+    const Value& made = graph.values[node.results[0]];
+    if (made.wire_type) add(fmt::format("sent in {}", dtype_name(*made.wire_type)));
+    if (node.op->name == "low_rank_product")
+      add(fmt::format("sent as factors of rank {} (PowerSGD)", made.type.shape.back()));
+  }
+  int delay = 0;
+  for (const State& state : graph.states)
+    if (const auto at = state.name.rfind(kHeldBack); state.holds_terms && at != std::string::npos)
+      delay = std::max(delay, std::stoi(state.name.substr(at + kHeldBack.size())));
+  if (delay > 0) ways.push_back(fmt::format("used {} step{} later", delay, delay == 1 ? "" : "s"));
+  return ways.empty() ? "" : fmt::format("gradients are {}", fmt::join(ways, ", "));
 }
 
 void compress_gradients(GraphBuilder& builder, std::int64_t rank, std::vector<ParameterGradient>& gradients) {

@@ -35,4 +35,8 @@ class DelayedGradients {
 /// most half of the elements (libalpa/graph/low_rank.h). Throws Error(input) where one is no f32.
 void compress_gradients(GraphBuilder&, std::int64_t rank, std::vector<ParameterGradient>&);
 
+/// What of a training graph's gradients changes results beyond the order of sums: "gradients are sent in
+/// bf16, used 1 step later"; "" where nothing does.
+std::string lossy_gradients_text(const Graph&);
+
 }  // namespace alpa

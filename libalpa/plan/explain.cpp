@@ -222,6 +222,7 @@ std::string price_text(double with_s, double without_s) {
 std::string overview(const PlanFacts& f) {
   std::string text = plan_heading(f) + time_text(f) + "\n" + stage_table(f) + "\n";
   if (!f.prediction.meshes.empty()) text += fmt::format("{:<10} {}\n", "binds", binding_text(f));
+  if (!f.lossy.empty()) text += fmt::format("{:<10} {}\n", "lossy", f.lossy);
   return text + fmt::format("{:<10} {}\n", "sure", sureness_text(f)) + schedule_line(f) + runner_up_line(f);
 }
 

@@ -21,6 +21,7 @@ std::vector<std::string> introduction(const RunFacts& run) {
                   reader.can_read_ahead() ? "read ahead" : "not read ahead, as HDF5 has to read them")};
   if (run.evaluation_data)
     lines.push_back(fmt::format("evaluations: {}", run.evaluation_data->reader->description()));
+  if (!run.lossy.empty()) lines.push_back(run.lossy);
   return lines;
 }
 

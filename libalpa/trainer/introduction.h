@@ -18,6 +18,7 @@ struct RunFacts {
   const TrainingData& data;
   const TrainingData* evaluation_data = nullptr;  ///< null: of `data`
   const TrainingOptions& options;
+  std::string lossy = {};  ///< lossy_gradients_text()
 };
 
 /// The lines that a log begins with.

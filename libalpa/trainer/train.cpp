@@ -11,6 +11,7 @@
 #include "libalpa/checkpoint/executor_states.h"
 #include "libalpa/cluster/cluster_parts.h"
 #include "libalpa/cluster/device_facts.h"
+#include "libalpa/graph/lossy_gradients.h"
 #include "libalpa/kernels/element_types.h"
 #include "libalpa/program/lower/lower.h"
 #include "libalpa/program/order/verify.h"
@@ -132,7 +133,8 @@ class Run {
                        memory_.input,
                        data_,
                        evaluation_data_ ? &*evaluation_data_ : nullptr,
-                       options_};
+                       options_,
+                       lossy_gradients_text(graph_)};
     for (const std::string& line : introduction(run)) log_.info(line);
     const std::int64_t evaluate_every = is_emulated() ? 0 : settings_.evaluate_every;
     for (const std::string& warning : first_warnings(run, evaluate_every, total_steps_)) warn(warning);

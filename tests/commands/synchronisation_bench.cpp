@@ -1,9 +1,9 @@
 // What ways to bring gradients together take, beside formulas of bytes, link rate and arithmetic that know
 // nothing of the planner.
 //
-//   bench_synchronisation [--check] [--row
-//   overlap|hybrid|crossover|buckets|priority|zero|wire|presets|bandwidth|pairs]
-//   [--rounds N] [--steps N] [--plot FILE.svg]
+//   bench_synchronisation [--check] [--row ROW] [--rounds N] [--steps N] [--plot FILE.svg]
+//     ROW: overlap, hybrid, crossover, buckets, priority, zero, wire, low-rank, delay, presets, bandwidth,
+//     pairs
 //
 // A perceptron of equal layers, data-parallel over four emulated hosts of one rank at 1 Gbit/s; computations
 // are emulated. Medians of rounds in turn. Targets stand in synchronisation_targets.toml; with --check the
@@ -26,6 +26,7 @@ namespace {
 
 constexpr int kHosts = 4, kLayers = 8;
 constexpr double kMbit = 1000, kBytesPerS = link_bytes_per_s(kMbit);
+constexpr int kRank = 4;
 constexpr double kWidth = 1024, kPixels = 64, kClasses = 10;
 
 /// What one data-parallel step of the perceptron takes by arithmetic alone, with that many samples a device.
@@ -48,6 +49,14 @@ struct Formula {
   double more_products_s() const { return 2 * (kHosts - 1) * samples * weights() / flops_per_s; }
 
   double in_turn_s() const { return forward_s() + backward_s() + sums_s(weights() + others()); }
+  /// Both factors of that rank of each large weight in place of its gradient (PowerSGD, NeurIPS'19), and the
+  /// products with the gradient and its error that they take: two for each factor, and what is left out.
+  double low_rank_s(double rank) const {
+    const double factors = rank * (kLayers * 2 * kWidth + kPixels + kWidth);
+    return forward_s() + backward_s() + sums_s(factors + others()) + 10 * rank * weights() / flops_per_s;
+  }
+  /// Sums of a step before are added up beside all of the next one.
+  double delayed_s() const { return std::max(forward_s() + backward_s(), sums_s(weights() + others())); }
   double in_turn_in_bf16_s() const { return forward_s() + backward_s() + sums_s(weights() + others()) / 2; }
   /// The first sum begins when a layer's backward is done, the last ends one layer's sum after the backward
   /// or all sums, whichever takes longer (wait-free backpropagation: Poseidon, ATC'17, algorithm 1).
@@ -91,6 +100,10 @@ struct Formula {
 struct Way {
   std::string options;  ///< of alpa-plan
   const char* model = "model.toml";
+
+  std::string text() const {
+    return options + (std::string_view(model) == "model.toml" ? "" : fmt::format(", {}", model));
+  }
 };
 
 class Measuring {
@@ -110,6 +123,11 @@ gradient_clip = {}
                                             ALPA_SOURCE_DIR, kWidth, kLayers, kHosts * samples, clip));
     runs_.written("bf16.toml",
                   "base = \"model.toml\"\nname = \"bf16\"\n[training]\ngradient_wire = \"bf16\"\n");
+    runs_.written("low-rank.toml", fmt::format("base = \"model.toml\"\nname = \"low_rank\"\n[training]\n"
+                                               "gradient_compression = \"powersgd\"\ncompression_rank = {}\n",
+                                               kRank));
+    runs_.written("delayed.toml",
+                  "base = \"model.toml\"\nname = \"delayed\"\n[training]\ngradient_delay = 1\n");
     cluster_ = runs_.written("cluster.toml", emulated_cluster(kHosts, kMbit, tflops, latency_us, 1e5));
   }
 
@@ -139,8 +157,8 @@ gradient_clip = {}
     std::vector<double> measured;
     for (std::size_t w = 0; w < ways.size(); ++w) {
       measured.push_back(median(seconds[w]));
-      fmt::print("  {:<52} predicted {:>7.1f} ms, measured {:>7.1f} ms\n", ways[w].options,
-                 1e3 * predicted[w], 1e3 * measured[w]);
+      fmt::print("  {:<52} predicted {:>7.1f} ms, measured {:>7.1f} ms\n", ways[w].text(), 1e3 * predicted[w],
+                 1e3 * measured[w]);
     }
     return measured;
   }
@@ -278,6 +296,29 @@ void wire_row(const Options& o, HeldTargets& tally) {
   hold_gain(o, tally, formula.in_turn_s() / formula.in_turn_in_bf16_s(), s[0] / s[1]);
 }
 
+/// Factors of low rank in place of gradients, in turn with the computation.
+void low_rank_row(const Options& o, HeldTargets& tally) {
+  constexpr int samples = 512;
+  const Formula formula = as_long_as_sums(samples);
+  fmt::print("gradients as factors of rank {}, sums take as long as forward and backward: {:.1f} GFLOP/s\n",
+             kRank, formula.flops_per_s / 1e9);
+  const std::vector<double> s = Measuring(samples, formula.flops_per_s / 1e12, 50, o.rounds, o.steps)
+                                    .run({{kSums}, {kSums, "low-rank.toml"}});
+  hold_gain(o, tally, formula.in_turn_s() / formula.low_rank_s(kRank), s[0] / s[1]);
+}
+
+/// Gradients that are used a step later.
+void delay_row(const Options& o, HeldTargets& tally) {
+  constexpr int samples = 512;
+  const Formula formula = as_long_as_sums(samples);
+  fmt::print("gradients used a step later, sums take as long as forward and backward: {:.1f} GFLOP/s\n",
+             formula.flops_per_s / 1e9);
+  const std::vector<double> s =
+      Measuring(samples, formula.flops_per_s / 1e12, 50, o.rounds, o.steps)
+          .run({{kSums}, {kSums + " --overlap all"}, {kSums + " --overlap all", "delayed.toml"}});
+  hold_gain(o, tally, formula.in_turn_s() / formula.delayed_s(), s[0] / s[2]);
+}
+
 /// By the prediction, for published networks.
 void presets_row(const Options& o, HeldTargets& tally) {
   hold_own_choice_to_presets(o.to_best_preset, tally);
@@ -295,10 +336,10 @@ struct Row {
   std::string_view name;
   void (*run)(const Options&, HeldTargets&);
 };
-constexpr Row kRows[] = {{"overlap", overlap_row}, {"hybrid", hybrid_row},     {"crossover", crossover_row},
-                         {"buckets", buckets_row}, {"priority", priority_row}, {"zero", zero_row},
-                         {"wire", wire_row},       {"presets", presets_row},   {"bandwidth", bandwidth_row},
-                         {"pairs", pairs_row}};
+constexpr Row kRows[] = {{"overlap", overlap_row}, {"hybrid", hybrid_row},       {"crossover", crossover_row},
+                         {"buckets", buckets_row}, {"priority", priority_row},   {"zero", zero_row},
+                         {"wire", wire_row},       {"low-rank", low_rank_row},   {"delay", delay_row},
+                         {"presets", presets_row}, {"bandwidth", bandwidth_row}, {"pairs", pairs_row}};
 
 int run(const std::vector<std::string>& words) {
   bool check = false;
@@ -312,8 +353,10 @@ int run(const std::vector<std::string>& words) {
     if (i + 1 < words.size() && words[i] == "--steps") options.steps = std::stoi(words[i + 1]);
   }
   if (!row.empty() && std::ranges::find(kRows, row, &Row::name) == std::end(kRows))
-    throw Error(ErrorKind::usage, "no row is called " + row,
-                "overlap, hybrid, crossover, buckets, priority, zero, wire, presets, bandwidth or pairs");
+    throw Error(
+        ErrorKind::usage, "no row is called " + row,
+        "overlap, hybrid, crossover, buckets, priority, zero, wire, low-rank, delay, presets, bandwidth "
+        "or pairs");
   if (const int status = status_of_hosts(); status != 0) return status;
   TomlDocument document = read_toml(ALPA_SOURCE_DIR "/tests/commands/synchronisation_targets.toml");
   options.of_formula = document.root().number("of_formula");

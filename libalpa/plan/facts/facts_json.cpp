@@ -189,6 +189,7 @@ JsonObject facts_json(const PlanFacts& f) {
       .set("model", f.model)
       .set("method", f.method)
       .set("schedule", f.schedule)
+      .set("lossy", f.lossy)
       .set("overlap", f.overlap)
       .set("updates", f.updates)
       .set("gradient_buckets", f.buckets)

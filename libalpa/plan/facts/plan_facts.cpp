@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "libalpa/cluster/cluster_parts.h"
+#include "libalpa/graph/lossy_gradients.h"
 
 namespace alpa {
 namespace {
@@ -111,7 +112,8 @@ PlanFacts plan_facts(const Plan& plan, const Graph& graph) {
                   .profile_fingerprint = plan.profile_fingerprint,
                   .extrapolated_from = plan.extrapolated_from,
                   .mean = mean_time(plan),
-                  .prediction = plan.prediction};
+                  .prediction = plan.prediction,
+                  .lossy = lossy_gradients_text(graph)};
   facts.binding = binding_of(plan);
   for (const StageIndex s : plan.stages.indices()) {
     const StagePlan& stage = plan.stages[s];

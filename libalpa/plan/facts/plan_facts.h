@@ -58,6 +58,7 @@ struct PlanFacts {
   MeshTime mean;  ///< of a step, over all devices
   Binding binding = {};
   Prediction prediction;
+  std::string lossy;  ///< lossy_gradients_text()
 
   bool is_measured() const { return !profile_fingerprint.empty(); }
   const char* costs() const;  ///< what they are: "estimated", "measured", "extrapolated"
