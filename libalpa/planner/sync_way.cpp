@@ -16,20 +16,28 @@ constexpr Word<SyncWay> kWays[] = {
     {"factors", SyncWay::factors, "every device makes the whole gradient of what it gathers"},
 };
 
-constexpr WayRule among(WayAxes axes, WayAxes others) { return {axes, true, others}; }
-constexpr WayRule apart(WayAxes axes, WayAxes others) { return {axes, false, others}; }
-
-using enum WayAxes;
-constexpr WayRule kAllReduce[] = {among(terms, passed), apart(passed, updated), apart(passed, resting),
-                                  apart(repeated, factors)};
-constexpr WayRule kZero1[] = {among(terms, passed), among(passed, updated), apart(passed, resting),
-                              apart(repeated, factors)};
-constexpr WayRule kZero2[] = {among(terms, summed), among(terms, updated), apart(terms, resting),
-                              apart(repeated, factors)};
-constexpr WayRule kZero3[] = {among(terms, summed), among(terms, updated), among(terms, resting),
-                              apart(repeated, factors)};
-constexpr WayRule kFactors[] = {among(terms, none), apart(repeated, summed), apart(repeated, updated),
-                                apart(repeated, resting)};
+constexpr bool kAmong = true, kNotAmong = false;
+constexpr WayRule kMadeOfTerms{WayAxes::repeated, kNotAmong, WayAxes::factors};
+constexpr WayRule kAllReduceRules[] = {{WayAxes::terms, kAmong, WayAxes::passed},
+                                       {WayAxes::passed, kNotAmong, WayAxes::updated},
+                                       {WayAxes::passed, kNotAmong, WayAxes::resting},
+                                       kMadeOfTerms};
+constexpr WayRule kZero1Rules[] = {{WayAxes::terms, kAmong, WayAxes::passed},
+                                   {WayAxes::passed, kAmong, WayAxes::updated},
+                                   {WayAxes::passed, kNotAmong, WayAxes::resting},
+                                   kMadeOfTerms};
+constexpr WayRule kZero2Rules[] = {{WayAxes::terms, kAmong, WayAxes::summed},
+                                   {WayAxes::terms, kAmong, WayAxes::updated},
+                                   {WayAxes::terms, kNotAmong, WayAxes::resting},
+                                   kMadeOfTerms};
+constexpr WayRule kZero3Rules[] = {{WayAxes::terms, kAmong, WayAxes::summed},
+                                   {WayAxes::terms, kAmong, WayAxes::updated},
+                                   {WayAxes::terms, kAmong, WayAxes::resting},
+                                   kMadeOfTerms};
+constexpr WayRule kFactorRules[] = {{WayAxes::terms, kAmong, WayAxes::none},
+                                    {WayAxes::repeated, kNotAmong, WayAxes::summed},
+                                    {WayAxes::repeated, kNotAmong, WayAxes::updated},
+                                    {WayAxes::repeated, kNotAmong, WayAxes::resting}};
 
 }  // namespace
 
@@ -78,15 +86,15 @@ std::span<const WayRule> way_rules(SyncWay way) {
     case SyncWay::as_planned:
       return {};
     case SyncWay::all_reduce:
-      return kAllReduce;
+      return kAllReduceRules;
     case SyncWay::sharded_update:
-      return kZero1;
+      return kZero1Rules;
     case SyncWay::sharded_gradient:
-      return kZero2;
+      return kZero2Rules;
     case SyncWay::sharded_parameter:
-      return kZero3;
+      return kZero3Rules;
     case SyncWay::factors:
-      return kFactors;
+      return kFactorRules;
   }
   return {};
 }
