@@ -61,10 +61,11 @@ within_node = {{ latency_us = 5, gb_per_s = 3 }}
   }
 
   /// Under plans that differ in nothing but what they offload.
-  void expect_same_of_less_memory(const std::string& options, int ranks, const std::string& offloaded) {
+  void expect_same_of_less_memory(const std::string& options, int ranks, const std::string& offloaded,
+                                  double part = 2.0 / 3) {
     const CommandResult planned = run(planning("free", options));
     ASSERT_EQ(planned.status, 0) << planned.output;
-    const std::int64_t limit = arena("free") * 2 / 3;
+    const auto limit = static_cast<std::int64_t>(part * static_cast<double>(arena("free")));
     write_cluster(limit);
     EXPECT_THAT(run(planning("none", options)).output, HasSubstr("no plan fits"));
     const CommandResult offloading =
@@ -89,6 +90,10 @@ TEST_F(Offload, OfHalfAsMuchAgainAsADeviceHoldsTrainsToTheBit) {
 
 TEST_F(Offload, OfHalfAsMuchAgainAsTwoDevicesHoldTrainsToTheBit) {
   expect_same_of_less_memory("--micro-batches 1 --method data-parallel --sync each", 2, "optimizer");
+}
+
+TEST_F(Offload, OfParametersTooTrainsToTheBit) {
+  expect_same_of_less_memory("--micro-batches 1 --method data-parallel --sync each", 2, "states", 0.45);
 }
 
 TEST_F(Offload, OfActivationsTrainsToTheBit) {

@@ -12,6 +12,7 @@ namespace alpa {
 ///     overlap = "none"           # likewise of --overlap; the search beside the pin has the same
 ///     transfers = "auto"         # likewise of --transfers
 ///     updates = "after-norm"     # likewise of --updates, as overlap
+///     offload = "optimizer"      # likewise of --offload
 ///     [[stage]]
 ///     layers = 3                 # that many further layers of the model
 ///     mesh = [2, 2]              # devices along each axis; [] or [1]: one device
@@ -19,7 +20,8 @@ namespace alpa {
 ///     state_sharding = "optimizer"  # over the data axes: free, none, optimizer, gradients or parameters
 ///     rematerialize = false      # compute all of its layers again in the backward
 ///     recomputed_layers = 2      # or its first ones only
-///     recompute_form = "selective"  # of these layers what costs much is kept; full: only what enters them
+///     recompute_form = "selective"  # of these layers what costs much is kept; full: only what enters them;
+///                                   # offload: all, in the host's memory
 ///     transfers = "broadcast"    # of what this stage makes and others use; left out: that of all
 ///
 /// Throws Error(input) with all faults of the file.
