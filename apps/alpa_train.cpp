@@ -78,7 +78,7 @@ int train_rank(Settings settings, const ParallelRun& rank, const std::string& co
 void import_file(const Settings& settings, App& app) {
   AtomicFile{settings.out};  // a folder that cannot be written is noticed before the reading
   const ModelDefinition model = load_model(settings.model);
-  import_weights(settings.weights, training_step_graph(model, 1), kept_options(model.training), settings.out,
+  import_weights(settings.weights, training_step_graph(model, 1), model.training, settings.out,
                  settings.allow_non_finite ? NonFinite::taken : NonFinite::refused,
                  provenance_here(app.command_line(), "alpa-train", read_environment().job_id), app.log());
 }

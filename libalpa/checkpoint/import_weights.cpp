@@ -11,6 +11,7 @@
 #include "libalpa/base/units.h"
 #include "libalpa/checkpoint/checkpoint.h"
 #include "libalpa/checkpoint/exchange_weights.h"
+#include "libalpa/checkpoint/initial_state.h"
 #include "libalpa/weights/match_weights.h"
 #include "libalpa/weights/safetensors_shards.h"
 
@@ -97,9 +98,9 @@ std::map<std::string, Shape> parameter_shapes(const Graph& graph) {
 
 }  // namespace
 
-void import_weights(const std::filesystem::path& weights, const Graph& graph,
-                    const std::string& training_options, const std::filesystem::path& checkpoint,
-                    NonFinite non_finite, const Provenance& provenance, Log& log) {
+void import_weights(const std::filesystem::path& weights, const Graph& graph, const TrainingOptions& options,
+                    const std::filesystem::path& checkpoint, NonFinite non_finite,
+                    const Provenance& provenance, Log& log) {
   SafetensorsShards file(weights);
   const MatchedWeights matched = match_weights(parameter_shapes(graph), file.tensors(), weights.string());
   check_copies(file, matched);
@@ -112,12 +113,15 @@ void import_weights(const std::filesystem::path& weights, const Graph& graph,
       const std::string& name = state.is_parameter ? state.name : state.follows;
       read_weight(file, matched, name, type.dtype, values);
       if (non_finite == NonFinite::refused) check_finite(file, matched, name, type, values);
-    } else
-      std::memset(values, 0, static_cast<std::size_t>(byte_count(type)));
+    } else {
+      const std::int64_t count = element_count(type.shape);
+      fill_initial_state(graph, state, {Shape(type.shape.size(), 0), type.shape, 0, count}, options.seed,
+                         values);
+    }
     progress.add(byte_count(type));
   };
   CheckpointFacts facts;  // of a run that has not begun
-  facts.training_options = training_options;
+  facts.training_options = kept_options(options);
   save_checkpoint(checkpoint, facts, graph, fill, provenance);
   log.info(fmt::format("{} parameters from '{}', named as in {}, are '{}', a checkpoint of step 0",
                        parameter_count(graph), weights.string(), matched.family->sentence,

@@ -13,6 +13,7 @@
 #include "libalpa/base/bfloat16.h"
 #include "libalpa/base/error.h"
 #include "libalpa/checkpoint/checkpoint.h"
+#include "libalpa/checkpoint/initial_state.h"
 #include "libalpa/h5/file.h"
 #include "libalpa/model/model.h"
 #include "libalpa/weights/safetensors_file.h"
@@ -44,7 +45,7 @@ class ExchangeWeights : public ::testing::TestWithParam<const char*> {
 
   void import(const std::filesystem::path& weights, const ModelDefinition& model,
               NonFinite non_finite = NonFinite::refused) {
-    import_weights(weights, training_step_graph(model, 1), "", checkpoint_, non_finite, {}, log_);
+    import_weights(weights, training_step_graph(model, 1), model.training, checkpoint_, non_finite, {}, log_);
   }
 
   /// Of the imported weights, before the loss.
@@ -125,6 +126,22 @@ TEST_P(ExchangeWeights, StartARunAtStep0WithMomentsOfZero) {
   EXPECT_EQ(verify_checkpoint(checkpoint_).step, 0);
   for (const char* moment : {"embedding.table.moment1", "block.1.mlp.up.moment2"})
     for (const double element : state(moment)) EXPECT_EQ(element, 0);
+}
+
+// Factors of zeros would stay so.
+TEST_P(ExchangeWeights, StartARunWithFactorsAsTheyAreDrawn) {
+  const ModelDefinition model =
+      model_of(GetParam(), "[training]\ngradient_compression = \"powersgd\"\ncompression_rank = 2\n");
+  import(file_of(GetParam()), model);
+  const Graph graph = training_step_graph(model, 1);
+  const auto factor = std::ranges::find(graph.states, "block.1.mlp.up.factor", &State::name);
+  ASSERT_NE(factor, graph.states.end());
+  const TensorType type = value_of(graph, factor->value).type;
+  std::vector<std::byte> drawn(static_cast<std::size_t>(byte_count(type)));
+  fill_initial_state(graph, *factor, {Shape(2, 0), type.shape, 0, element_count(type.shape)},
+                     model.training.seed, drawn.data());
+  EXPECT_EQ(state(factor->name), unpacked(drawn, type.dtype));
+  for (const double element : state("block.1.mlp.up.error")) EXPECT_EQ(element, 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, ExchangeWeights, ::testing::Values("gpt2", "llama", "bert"),
