@@ -64,8 +64,8 @@ float value_at(std::span<const std::byte> values, std::int64_t element, DType dt
 }
 
 /// All terms of a region of the first, summed up in f32, into the tile.
-void add_terms(const TensorReader& file, const State& state, const HeldTile& tile, TensorRegion region,
-               int terms, DType dtype, const BytesRead& read) {
+void add_terms_of_piece(const TensorReader& file, const State& state, const HeldTile& tile,
+                        TensorRegion region, int terms, DType dtype, const BytesRead& read) {
   std::vector<float> sums(static_cast<std::size_t>(element_count(region.count)), 0.0f);
   const TensorRegion first = region;
   for (int term = 0; term < terms; ++term) {
@@ -91,6 +91,22 @@ void add_terms(const TensorReader& file, const State& state, const HeldTile& til
     else
       reinterpret_cast<Bfloat16*>(values.data())[i] = to_bfloat16(sums[i]);
   write_box(tile, first, values, dtype_bytes(dtype));
+}
+
+/// Likewise, a few MiB at a time (but for longer rows).
+void add_terms(const TensorReader& file, const State& state, const HeldTile& tile, const TensorRegion& region,
+               int terms, DType dtype, const BytesRead& read) {
+  constexpr std::int64_t kPieceElements = 1 << 20;
+  if (region.count.size() < 2) return add_terms_of_piece(file, state, tile, region, terms, dtype, read);
+  const std::int64_t rows = region.count[1],
+                     rows_at_once = std::max<std::int64_t>(
+                         1, kPieceElements * rows / std::max<std::int64_t>(1, element_count(region.count)));
+  for (std::int64_t row = 0; row < rows; row += rows_at_once) {
+    TensorRegion piece = region;
+    piece.offset[1] += row;
+    piece.count[1] = std::min(rows_at_once, rows - row);
+    add_terms_of_piece(file, state, tile, piece, terms, dtype, read);
+  }
 }
 
 DataIdentity data_of(const TensorReader& file) {

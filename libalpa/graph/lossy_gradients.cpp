@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <string_view>
 
 #include "libalpa/base/error.h"
 #include "libalpa/graph/low_rank.h"
@@ -20,9 +19,6 @@ StateIndex add_state(GraphBuilder& builder, State added, const TensorType& type)
   state = std::move(added);
   return builder.graph().states.index_of(state);
 }
-
-/// What states that hold gradients back end in, before the steps.
-constexpr std::string_view kHeldBack = ".gradient_before";
 
 /// A parameter whose gradient is compressed.
 class Compression {
@@ -55,6 +51,7 @@ class Compression {
     place();
     left_ = builder_.add("low_rank_product", {gradient_.value, at(error_).value, at(right_).value},
                          attributes(false), name() + ".left");
+    send_as_gradient(left_);
   }
 
   void multiply_by_left_factor() {
@@ -62,6 +59,7 @@ class Compression {
     left_ = builder_.add("orthonormal_columns", {left_}, {}, name() + ".left.orthonormal");
     new_right_ = builder_.add("low_rank_product", {gradient_.value, at(error_).value, left_},
                               attributes(true), name() + ".right");
+    send_as_gradient(new_right_);
   }
 
   void renew() {
@@ -80,6 +78,10 @@ class Compression {
   State& at(StateIndex state) { return builder_.graph().states[state]; }
   const State& parameter() { return at(gradient_.parameter); }
   const std::string& name() { return parameter().name; }
+  void send_as_gradient(ValueIndex factor) {
+    auto& values = builder_.graph().values;
+    values[factor].wire_type = values[gradient_.value].wire_type;
+  }
   void place() { builder_.set_place(Phase::update, gradient_.layer); }
 
   Attributes attributes(bool transposed) const {
@@ -120,12 +122,14 @@ DelayedGradients::DelayedGradients(GraphBuilder& builder, std::int64_t steps,
     Held& held = held_.emplace_back(Held{gradient, {}});
     for (std::int64_t before = 1; before <= steps; ++before) {
       const State& parameter = builder.graph().states[gradient.parameter];
-      State state{fmt::format("{}{}{}", parameter.name, kHeldBack, before)};
+      State state{fmt::format("{}.gradient_before{}", parameter.name, before)};
       state.unpadded = parameter.unpadded;
       state.holds_terms = true;
       held.states.push_back(add_state(builder, std::move(state), builder.type(gradient.value)));
     }
-    gradient.value = builder.graph().states[held.states.back()].value;
+    const ValueIndex oldest = builder.graph().states[held.states.back()].value;
+    builder.graph().values[oldest].wire_type = builder.graph().values[gradient.value].wire_type;
+    gradient.value = oldest;
   }
 }
 
@@ -153,10 +157,14 @@ std::string lossy_gradients_text(const Graph& graph) {
     if (node.op->name == "low_rank_product")
       add(fmt::format("sent as factors of rank {} (PowerSGD)", made.type.shape.back()));
   }
-  int delay = 0;
-  for (const State& state : graph.states)
-    if (const auto at = state.name.rfind(kHeldBack); state.holds_terms && at != std::string::npos)
-      delay = std::max(delay, std::stoi(state.name.substr(at + kHeldBack.size())));
+  // Of each gradient as many are held back as there are steps; the first of them takes none of the others.
+  int held = 0, gradients = 0;
+  for (const Node& node : graph.nodes)
+    if (node.op->name == "held_back") {
+      ++held;
+      gradients += graph.values[node.operands[0]].kind != ValueKind::state ? 1 : 0;
+    }
+  const int delay = gradients > 0 ? held / gradients : 0;
   if (delay > 0) ways.push_back(fmt::format("used {} step{} later", delay, delay == 1 ? "" : "s"));
   return ways.empty() ? "" : fmt::format("gradients are {}", fmt::join(ways, ", "));
 }
@@ -165,6 +173,10 @@ void compress_gradients(GraphBuilder& builder, std::int64_t rank, std::vector<Pa
   std::vector<Compression> compressed;
   for (ParameterGradient& gradient : gradients)
     if (Compression each(builder, gradient, rank); each.pays()) compressed.push_back(std::move(each));
+  if (compressed.empty())
+    throw Error(ErrorKind::input,
+                fmt::format("factors of rank {} have more than half of the elements of each gradient", rank),
+                "a smaller compression_rank, or gradient_compression = \"none\"");
   // In this order the sums over devices of one parameter go on while others are multiplied.
   for (Compression& each : compressed) each.multiply_by_right_factor();
   for (Compression& each : compressed) each.multiply_by_left_factor();

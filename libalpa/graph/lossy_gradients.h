@@ -32,7 +32,8 @@ class DelayedGradients {
 };
 
 /// Replaces gradients of two dimensions or more by products of two factors of that rank, where these have at
-/// most half of the elements (libalpa/graph/low_rank.h). Throws Error(input) where one is no f32.
+/// most half of the elements (libalpa/graph/low_rank.h). Throws Error(input) where one of these is no f32, or
+/// there is none.
 void compress_gradients(GraphBuilder&, std::int64_t rank, std::vector<ParameterGradient>&);
 
 /// What of a training graph's gradients changes results beyond the order of sums: "gradients are sent in

@@ -1,6 +1,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <span>
 #include <string>
@@ -28,7 +29,7 @@ struct OpCall {
 };
 
 /// Of OpDef::linear_operands: all of them, as of add.
-constexpr std::size_t kAllOperands = 99;
+constexpr std::size_t kAllOperands = std::numeric_limits<std::size_t>::max();
 
 /// Everything the library knows about one operator, except its kernels.
 ///

@@ -68,8 +68,8 @@ void describe(TrainingOptions& o, OptionsVisitor& visit) {
   visit.field("compression_rank", o.compression_rank, "powersgd: columns of the thin matrices",
               between(1, kMostRank));
   visit.field("gradient_delay", o.gradient_delay,
-              "updates go by the gradients of so many steps before, which devices add up meanwhile; 0 in the "
-              "first steps; not f16",
+              "updates go by the gradients of so many steps before, which devices add up meanwhile, and so "
+              "does the norm that is reported; 0 in the first steps; not f16",
               between(0, kMostDelay));
   visit.field("optimizer", o.optimizer, "how gradients change the weights",
               {{"adamw", OptimizerKind::adamw, "Adam with decoupled weight decay"},

@@ -298,7 +298,8 @@ void check_on_host(const Placement& placement) {
     const ValueIndex value = plan.on_host[i];
     if (i > 0 && value <= plan.on_host[i - 1])
       refuse(fmt::format("value {} rests in the host's memory twice, or out of order", value));
-    const StateIndex state = value >= std::ssize(uses.state_at) ? StateIndex() : uses.state_at[value];
+    const bool is_known = value >= 0 && value < std::ssize(uses.state_at);
+    const StateIndex state = is_known ? uses.state_at[value] : StateIndex();
     if (state < 0 || !may_rest_on_host(uses, uses.graph.states[state]))
       refuse(
           fmt::format("value {} rests in the host's memory, but is no state of its update alone, nor a "

@@ -195,7 +195,7 @@ Plan make_plan(const PlanningModel& model, const CostModel& costs, const Planner
         plan.updates != UpdateOrder::next_forward)
       log.warning(
           "this plan's updates end the step and do not come in the next forward: the model is in f16, "
-          "or stages share weights or meshes");
+          "parameters rest in the host's memory, or stages share weights or meshes");
     plan.program_fingerprint = program_fingerprint(lower(graph, plan), graph);
     return plan;
   } catch (const OutOfTime&) {

@@ -105,7 +105,8 @@ std::vector<Word<std::string>> offload_choices() {
       {kOffloadedBoth, kOffloadedBoth, "optimizer and activations"},
       {kOffloadedAll, kOffloadedAll, "states and activations"},
       {kFastestOffload, kFastestOffload,
-       "whichever of them is fastest, and recomputing; takes several searches"}};
+       "whichever of none, optimizer, activations and recomputing is fastest, else the first of the "
+       "others that fits; takes several searches"}};
 }
 
 std::vector<SyncOption> sync_options() {

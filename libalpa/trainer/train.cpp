@@ -194,7 +194,7 @@ class Run {
     });
     first_rank([&] {
       if (const int others = states_in_other_terms(checkpoint, graph_, executor_->state_terms()); others > 0)
-        log_.info(fmt::format("{} states are summed up, as the checkpoint has other terms of them", others));
+        log_.info(fmt::format("{}: summed up, the checkpoint has other terms", count_text(others, "state")));
     });
     step_ = facts.step;
     samples_ = facts.samples;

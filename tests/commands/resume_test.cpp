@@ -135,7 +135,7 @@ TEST_F(Resume, HasTheErrorsOfCompressedGradientsOfEachRankAndSumsThemUpUnderAnot
   EXPECT_EQ(saved.tensors().at("block.0.mlp.up.error").shape, (Shape{4, 32, 128}));
   train("on1", 1, "serial", "--steps 12");
   EXPECT_THAT(run(training("on2", "halves", "--steps 11 --resume must"), 2).output,
-              HasSubstr(" states are summed up, as the checkpoint has other terms"));
+              HasSubstr(" states: summed up, the checkpoint has other terms"));
   train("on1", 1, "halves", "--steps 12 --resume must");
   const std::vector<double> wanted = numbers("serial", "loss"), found = numbers("halves", "loss");
   ASSERT_EQ(found.size(), 12u);

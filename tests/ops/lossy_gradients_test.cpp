@@ -34,7 +34,7 @@ TEST(LossyGradients, AreInWordsWhatChangesResults) {
 TEST(LossyGradients, AreFactorsWhereTheseHaveHalfOfTheElementsAtMost) {
   TrainingOptions options;
   options.gradient_compression = GradientCompression::powersgd;
-  for (options.compression_rank = 1; options.compression_rank < 10; ++options.compression_rank) {
+  for (options.compression_rank = 1; options.compression_rank < 7; ++options.compression_rank) {
     const Graph graph = gpt_with(options);
     for (const State& state : graph.states) {
       const Shape& shape = value_of(graph, state.value).type.shape;
@@ -47,11 +47,44 @@ TEST(LossyGradients, AreFactorsWhereTheseHaveHalfOfTheElementsAtMost) {
   }
 }
 
-TEST(LossyGradients, AreRefusedWhereTheyHaveNoScaleOfTheirOwnOrAreNoF32) {
+TEST(LossyGradients, AreRefusedWhereStepsHaveScalesOfTheirOwn) {
   TrainingOptions options;
   options.precision = Precision::f16;
   options.gradient_delay = 1;
-  EXPECT_THAT([&] { gpt_with(options); }, ThrowsMessage<Error>(HasSubstr("those of f16 have another scale")));
+  const auto build = [&] { gpt_with(options); };
+  EXPECT_THAT(build, ThrowsMessage<Error>(HasSubstr("those of f16 have another scale")));
+  options.gradient_delay = 0;
+  options.gradient_compression = GradientCompression::powersgd;
+  EXPECT_THAT(build, ThrowsMessage<Error>(HasSubstr("those of f16 have another scale")));
+}
+
+TEST(LossyGradients, AreRefusedWhereNoneHasFewerElementsAsFactors) {
+  TrainingOptions options;
+  options.gradient_compression = GradientCompression::powersgd;
+  options.compression_rank = 1000;
+  EXPECT_THAT([&] { gpt_with(options); },
+              ThrowsMessage<Error>(HasSubstr("factors of rank 1000 have more than half of the elements")));
+}
+
+// All that is sent of a gradient goes in its type: what is held back, and factors.
+TEST(LossyGradients, AreSentInTheTypeOfTheWire) {
+  TrainingOptions options;
+  options.gradient_wire = GradientWire::bf16;
+  options.gradient_compression = GradientCompression::powersgd;
+  options.compression_rank = 1;
+  options.gradient_delay = 1;
+  const Graph graph = gpt_with(options);
+  int products = 0;
+  for (const Node& node : graph.nodes)
+    if (node.op->name == "low_rank_product") {
+      ++products;
+      EXPECT_EQ(value_of(graph, node.results[0]).wire_type, DType::bf16) << node.name;
+    }
+  EXPECT_GT(products, 0);
+  for (const State& state : graph.states) {
+    if (!state.name.ends_with(".gradient_before1")) continue;
+    EXPECT_EQ(value_of(graph, state.value).wire_type, DType::bf16) << state.name;
+  }
 }
 
 }  // namespace

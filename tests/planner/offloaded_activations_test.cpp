@@ -168,6 +168,16 @@ TEST(OffloadedActivations, KeepToTheMemoryOfTheirHost) {
   cluster.host_memory_bytes = there - 1;
   EXPECT_THAT([&] { plan_quietly(long_batch_model(), cluster, options); },
               ThrowsMessage<Error>(HasSubstr("a node's host lacks 1 B for what rests there")));
+  // More layers there would be faster beside computation, and are left where there is no room for them.
+  PlannerOptions beside = options;
+  beside.overlap = "all";
+  const auto host_bytes = [&] {
+    return plan_quietly(long_batch_model(), cluster, beside).prediction.meshes[0_m].memory.host;
+  };
+  cluster.host_memory_bytes = 0;
+  EXPECT_GT(host_bytes(), there);
+  cluster.host_memory_bytes = there;
+  EXPECT_LE(host_bytes(), there);
 }
 
 TEST(OffloadedActivations, AreRefusedBesideWhatSaysOtherwise) {

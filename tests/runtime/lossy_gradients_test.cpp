@@ -22,6 +22,11 @@ TinyCase delayed(TinyCase c, std::int64_t steps) {
   return c;
 }
 
+TinyCase unclipped(TinyCase c) {
+  c.gradient_clip = 0;
+  return c;
+}
+
 TinyCase ordered(TinyCase c, UpdateOrder updates) {
   c.updates = updates;
   return c;
@@ -76,7 +81,8 @@ INSTANTIATE_TEST_SUITE_P(
                     ordered(compressed({"gpt", "data-parallel", 2, 2}, 2), UpdateOrder::before_norm),
                     ordered(compressed({"gpt", "zero-1", 2, 1}, 2), UpdateOrder::next_forward),
                     ordered(delayed({"gpt", "data-parallel", 2, 2}, 1), UpdateOrder::before_norm),
-                    ordered(delayed({"gpt", "data-parallel", 2, 1}, 1), UpdateOrder::next_forward)),
+                    ordered(delayed({"gpt", "data-parallel", 2, 1}, 1), UpdateOrder::next_forward),
+                    ordered(unclipped(delayed({"gpt", "zero-3", 2, 1}, 2)), UpdateOrder::next_forward)),
     lossy_case);
 
 INSTANTIATE_TEST_SUITE_P(Plans, LossyGradientsOnLanes,

@@ -81,7 +81,7 @@ class SynchronisationWords {
     add_steps(value, lies, placement_.layout_in_update(value, mesh_), "");
     add_low_rank(value);
     const Node& user = node_of(graph_, *user_here);
-    if (std::string_view(user.op->name) == "held_back") {
+    if (holds_gradient_back(user)) {
       const StateIndex state = placement_.uses().state_after_value(user.results[0]);
       const ValueIndex held = graph_.states[state].value;
       words_.emplace_back("a step later");

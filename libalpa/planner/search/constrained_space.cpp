@@ -148,7 +148,9 @@ class ConstraintChecker {
   std::string why_not(SyncWay way, const GraphUses& uses, const State& parameter) const {
     const std::optional<GradientPath> path = gradient_path(uses, parameter);
     if (!path)
-      return "it is added to others before the update (tied weights), or there is none; leave the parameter "
+      return "it is added to others before the update (tied weights), sent as factors of low rank or used "
+             "steps "
+             "later ([training] gradient_compression, gradient_delay), or there is none; leave the parameter "
              "out";
     if (way == SyncWay::factors && !path->has_factors(graph_))
       return "it is no product of two factors; 'all-reduce' takes any";

@@ -22,9 +22,10 @@ void ProposalTrials::set_buckets(Plan& plan, const SumsForBuckets& sums) const {
 void ProposalTrials::take_what_pays(Plan& plan, const PricedGraph& priced, const StageTransfers& transfers,
                                     const SumsForBuckets& sums, const Patience& patience) const {
   const auto fits = [&](const Plan& other) {
-    return std::ranges::all_of(other.meshes.indices(), [&](MeshIndex m) {
+    const bool has_room = std::ranges::all_of(other.meshes.indices(), [&](MeshIndex m) {
       return other.prediction.meshes[m].memory.total <= costs_.on(other.meshes[m]).cluster().memory_bytes;
     });
+    return has_room && host_shortfall(other) <= host_shortfall(plan);
   };
   const bool is_said =
       options_.pin && std::ranges::any_of(options_.pin->stages, [](const StageRequest& stage) {
@@ -58,10 +59,15 @@ void ProposalTrials::take_what_pays(Plan& plan, const PricedGraph& priced, const
     }
   };
   if (!update_order(options_)) offer_updates();
-  const bool offloads = !plan.on_host.empty();
+  const std::vector<ValueIndex> on_host = plan.on_host;
   return_states(plan, priced.graph, costs_, fits);
-  // Where nothing is moved any more, updates may be made again.
-  if (offloads && plan.on_host.empty() && !update_order(options_)) offer_updates();
+  if (plan.on_host != on_host) {  // what is on a host decides when updates may be
+    Plan other = plan;
+    other.updates = order_in_effect(priced.planning.uses, plan, priced.planning.updates);
+    predict_steady(other, priced.graph, costs_);
+    if (other.updates != plan.updates && fits(other)) plan = std::move(other);
+    if (!update_order(options_)) offer_updates();
+  }
   if (is_in_turn(LaneKind::collective, plan.overlap)) return;
   std::vector<std::vector<GradientSync>> tried{plan.sync};
   const auto offer_sync = [&](std::vector<GradientSync> sync) {

@@ -99,6 +99,7 @@ UpdateSources update_sources(const GraphUses& uses, const State& parameter) {
     if (!seen.insert(v).second) continue;
     if (const StateIndex s = uses.state_at[v]; s >= 0) {
       if (!graph.states[s].is_parameter) sources.states.push_back(s);
+      if (graph.states[s].holds_terms) open.push_back(graph.states[s].next);  // of gradients of this step
       continue;
     }
     const NodeIndex maker = value_of(graph, v).producer;

@@ -84,7 +84,8 @@ class StageScope {
   bool is_summed_early(ValueIndex v) const {
     const StateIndex state = planning_.uses.state_at[v];
     return state >= 0 && graph().states[state].holds_terms &&
-           !is_in_turn(LaneKind::collective, planning_.overlap);
+           !is_in_turn(LaneKind::collective, planning_.overlap) &&
+           planning_.updates != UpdateOrder::next_forward;
   }
 
   /// Whose kernel may add to this sum over micro-batches; -1: none can.

@@ -42,6 +42,7 @@ RunnersUp runners_up(const Plan& plan, const Graph& graph, const CostModel& cost
       std::ranges::replace(group.parameters, '#', '*');
     }
     group.way = first.ways.front();
+    group.has_other = first.ways.size() > 1;
     for (const std::size_t v : members)
       group.bytes += byte_count(value_of(graph, variables[v].path.sum(graph)).type);
     for (std::size_t way = 1; way < first.ways.size(); ++way) {
@@ -71,7 +72,10 @@ RunnersUp runners_up(const Plan& plan, const Graph& graph, const CostModel& cost
 }
 
 std::string runners_up_text(const RunnersUp& found, const std::string& remark) {
-  if (found.groups.empty()) return "there is no gradient that could be synchronised in another way\n";
+  if (found.groups.empty())
+    return "there is no gradient that could be synchronised in another way (those of tied weights, and ones "
+           "that are "
+           "compressed or delayed, go as planned)\n";
   std::vector<std::vector<std::string>> rows{
       {"gradients of", "", "mesh", "bytes", "way", "runner-up", "step with it", ""}};
   for (const RunnerUp& group : found.groups) {
@@ -82,7 +86,7 @@ std::string runners_up_text(const RunnersUp& found, const std::string& remark) {
                          {sync_way_name(*group.next), seconds_text(group.next_step_s),
                           fmt::format("{:+.3f} ms", 1e3 * (group.next_step_s - found.step_s))});
     else
-      rows.back().push_back("none fits");
+      rows.back().push_back(group.has_other ? "none fits" : "no other");
   }
   return fmt::format(
              "step {}{}; if gradients went another way, the fastest of those that fit, one row at a time\n",

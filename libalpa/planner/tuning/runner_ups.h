@@ -9,11 +9,13 @@ namespace alpa {
 
 /// Parameters of equal layers of a stage whose gradients go the same way, and the way that would be next.
 struct RunnerUp {
-  std::string parameters;  ///< "block.*.mlp.up", as a pattern of constraints
+  /// "block.*.mlp.up", as a pattern of constraints, which may match those of other groups too.
+  std::string parameters;
   int count = 0;
   MeshIndex mesh;
   std::int64_t bytes = 0;  ///< of their gradients, each whole
   SyncWay way = SyncWay::as_planned;
+  bool has_other = false;
   std::optional<SyncWay> next = {};  ///< the fastest of the others, all of them changed together; none fits
   double next_step_s = 0;            ///< a step with that, with buckets and turns as they are or made anew
 };

@@ -23,8 +23,8 @@ void MeshLowering::find_updates() {
   };
   const auto is_update = [&](NodeIndex n) {
     const Node& node = node_of(graph_, n);
-    return node.phase == Phase::update && !node.op->reduces_globally && here(n) &&
-           (!updates_wait_ || n > uses_.norm);
+    return node.phase == Phase::update && !node.op->reduces_globally && !holds_gradient_back(node) &&
+           here(n) && (!updates_wait_ || n > uses_.norm);
   };
   for (const NodeIndex n : graph_.nodes.indices()) {
     if (!is_update(n)) continue;
@@ -116,6 +116,8 @@ void MeshLowering::end_deferred_update() {
   values_.turn_to_step_before();
   while (!updates_.empty()) update(updates_.begin()->first);
   if (!updates_wait_) emit_gradient_norm(node_of(graph_, uses_.norm));
+  for (const NodeIndex n : graph_.nodes.indices())
+    if (holds_gradient_back(node_of(graph_, n)) && here(n)) emit_node(n);
   values_.turn_to_this_step();
 }
 

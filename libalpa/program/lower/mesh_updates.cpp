@@ -71,7 +71,7 @@ void MeshLowering::lower_update() {
   if (corrects_updates_) correct_update();
 }
 
-/// As they are before the update, those that it changes by the norm.
+/// As they are before what comes after the norm, those that it changes.
 void MeshLowering::copy_states() {
   for (const NodeIndex n : graph_.nodes.indices()) {
     const Node& node = node_of(graph_, n);
