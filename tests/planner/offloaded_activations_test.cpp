@@ -180,6 +180,15 @@ TEST(OffloadedActivations, KeepToTheMemoryOfTheirHost) {
   EXPECT_LE(host_bytes(), there);
 }
 
+// Parameters on the host have updates end the step; where all come back, updates come as asked for.
+TEST(OffloadedParameters, ThatAllComeBackLeaveUpdatesToTheNextForward) {
+  PlannerOptions options = asking_for("states", "serial");
+  options.updates = "next-forward";
+  const Plan plan = plan_quietly(long_batch_model(), moving(1), options);
+  EXPECT_TRUE(plan.on_host.empty());
+  EXPECT_EQ(plan.updates, UpdateOrder::next_forward);
+}
+
 TEST(OffloadedActivations, AreRefusedBesideWhatSaysOtherwise) {
   EXPECT_THAT([] { plan_quietly(long_batch_model(), small_cluster(1), asking_for("activations", "serial")); },
               ThrowsMessage<Error>(HasSubstr("nothing is known of moves")));

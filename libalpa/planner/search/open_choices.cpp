@@ -61,12 +61,16 @@ void ProposalTrials::take_what_pays(Plan& plan, const PricedGraph& priced, const
   if (!update_order(options_)) offer_updates();
   const std::vector<ValueIndex> on_host = plan.on_host;
   return_states(plan, priced.graph, costs_, fits);
-  if (plan.on_host != on_host) {  // what is on a host decides when updates may be
+  // What is on a host decides when updates may be.
+  const std::optional<UpdateOrder> asked = update_order(options_);
+  if (!asked && plan.on_host != on_host) offer_updates();
+  if (asked && order_in_effect(priced.planning.uses, plan, *asked) != plan.updates) {
     Plan other = plan;
-    other.updates = order_in_effect(priced.planning.uses, plan, priced.planning.updates);
+    other.updates = order_in_effect(priced.planning.uses, plan, *asked);
+    choose_transfer_ways(other, priced.graph, costs_, transfers);
+    set_buckets(other, sums);
     predict_steady(other, priced.graph, costs_);
-    if (other.updates != plan.updates && fits(other)) plan = std::move(other);
-    if (!update_order(options_)) offer_updates();
+    if (fits(other)) plan = std::move(other);
   }
   if (is_in_turn(LaneKind::collective, plan.overlap)) return;
   std::vector<std::vector<GradientSync>> tried{plan.sync};
