@@ -30,10 +30,7 @@ TEST_P(TrainingInBuckets, IsThatWithoutThemToTheBit) {
 
 TEST_P(TrainingInBuckets, IsTheSameInAnyOrderOfLanes) {
   TinyTraining training(with("ddp"));
-  const TinyCurve listed = training.run_on_threads(3);
-  EXPECT_EQ(training.run_on_threads(3, [] { return make_checked_cpu_device(1); }).losses, listed.losses);
-  training.set_overlap(Overlap::all);
-  EXPECT_EQ(training.run_on_threads(3).losses, listed.losses);
+  expect_same_bits_in_any_order(training);
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -62,10 +62,7 @@ class LossyGradientsOnLanes : public testing::TestWithParam<TinyCase> {};
 
 TEST_P(LossyGradientsOnLanes, HaveTheSameBitsInAnyOrder) {
   TinyTraining training(GetParam());
-  const TinyCurve listed = training.run_on_threads(3);
-  EXPECT_EQ(training.run_on_threads(3, [] { return make_checked_cpu_device(1); }).losses, listed.losses);
-  training.set_overlap(Overlap::all);
-  EXPECT_EQ(training.run_on_threads(3).losses, listed.losses);
+  expect_same_bits_in_any_order(training);
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -35,11 +35,7 @@ TEST_P(TrainingByFactors, HasTheLossesOfOneDevice) {
 
 TEST_P(TrainingByFactors, HasTheSameBitsInAnyOrderOfLanes) {
   TinyTraining training(GetParam());
-  const TinyCurve listed = training.run_on_threads(3);
-  EXPECT_EQ(training.run_on_threads(3).losses, listed.losses);
-  EXPECT_EQ(training.run_on_threads(3, [] { return make_checked_cpu_device(1); }).losses, listed.losses);
-  training.set_overlap(Overlap::all);
-  EXPECT_EQ(training.run_on_threads(3).losses, listed.losses);
+  expect_same_bits_in_any_order(training);
 }
 
 TinyCase by_factors(const std::string& model, int devices, int micro_batches) {

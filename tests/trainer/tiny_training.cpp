@@ -364,6 +364,14 @@ TinyCurve TinyTraining::run_on_threads(int steps,
   return first;
 }
 
+void expect_same_bits_in_any_order(TinyTraining& training) {
+  const TinyCurve listed = training.run_on_threads(3);
+  EXPECT_EQ(training.run_on_threads(3).losses, listed.losses);
+  EXPECT_EQ(training.run_on_threads(3, [] { return make_checked_cpu_device(1); }).losses, listed.losses);
+  training.set_overlap(Overlap::all);
+  EXPECT_EQ(training.run_on_threads(3).losses, listed.losses);
+}
+
 double rounding_error(const Graph& graph, DType type) {
   std::vector<int> roundings(graph.values.size());
   int longest = 0;

@@ -86,6 +86,10 @@ class TinyTraining {
   Program program_, evaluation_;
 };
 
+/// That losses have the same bits when run again, on a checked device, which draws the order of lanes, and
+/// with all lanes beside each other, which the training is left with.
+void expect_same_bits_in_any_order(TinyTraining&);
+
 /// The relative error that roundings to a type leave in what a step computes, by arithmetic. With p
 /// significant bits, a number in [1, 2) is off by at most 2^-p, evenly spread: relative to it, a standard
 /// deviation of 2^-p / sqrt(6). Roundings are independent, so n in a row make sqrt(n) of one. The longest
