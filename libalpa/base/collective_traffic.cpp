@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cassert>
 
 namespace alpa {
 namespace {
@@ -34,6 +35,22 @@ CollectiveTraffic collective_traffic(CollectiveKind kind, GroupShape group, doub
       return {within * bytes, between * bytes / per_node, within, between};
   }
   return {};
+}
+
+CollectiveTraffic owners_traffic(CollectiveKind kind, GroupShape group, std::span<const double> part_bytes,
+                                 int rank) {
+  assert(kind == CollectiveKind::reduce_scatter || kind == CollectiveKind::all_gather);
+  assert(std::ssize(part_bytes) == group.size());
+  const int nodes = group.nodes, per_node = group.per_node;
+  double all = 0, at_place = 0;
+  for (int other = 0; other < group.size(); ++other) {
+    all += part_bytes[other];
+    if (other % per_node == rank % per_node) at_place += part_bytes[other];
+  }
+  const double own = part_bytes[rank];
+  const int within = per_node > 1 ? 1 : 0, between = nodes > 1 ? 1 : 0;
+  if (kind == CollectiveKind::reduce_scatter) return {all - at_place, at_place - own, within, between};
+  return {at_place * (per_node - 1), own * (nodes - 1), within, between};
 }
 
 std::int64_t collective_chunk_bytes(std::int64_t bytes, int devices) {

@@ -1,6 +1,7 @@
 #pragma once
 #include <compare>
 #include <cstdint>
+#include <span>
 
 namespace alpa {
 
@@ -50,6 +51,20 @@ inline constexpr std::int64_t kDoublingAllGatherBytes = 64 << 10;
 /// that differ by one element at most. Where members are not spread evenly over the nodes, each counts as
 /// one on a node of its own.
 CollectiveTraffic collective_traffic(CollectiveKind, GroupShape, double bytes);
+
+/// What a rank sends, exactly, where shares of a tensor are of any lengths: rank r, which is at place r mod p
+/// of node r / p, owns part_bytes[r] = b(r) of B bytes. With s(r) the sum of b over all ranks at its place:
+///
+///                              within the node    between nodes
+///     reduce to owners         B - s(r)           s(r) - b(r)
+///     broadcast from owners    s(r) (p-1)         b(r) (N-1)
+///
+/// `kind`: reduce_scatter or all_gather, which these are where all b are equal. No byte enters or leaves a
+/// node twice here either. Of two ranks one may send little and receive much: the interface of the fullest
+/// owner, with b bytes, takes in (or gives away) b (N-1), as in a reduce-scatter (all-gather) of b for every
+/// rank. So the time is that of collective_traffic() of n b bytes, for n ranks.
+CollectiveTraffic owners_traffic(CollectiveKind kind, GroupShape, std::span<const double> part_bytes,
+                                 int rank);
 
 /// Chunks of a tensor follow each other through the steps of a collective, so that links within and between
 /// nodes work at the same time. Bytes of a chunk of a tensor of `bytes` that `devices` share.
