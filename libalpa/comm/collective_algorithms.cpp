@@ -13,10 +13,11 @@ const std::byte* byte_at(const void* base, std::int64_t offset) {
   return static_cast<const std::byte*>(base) + offset;
 }
 
-/// Chunks of the part that each of `devices` has of a tensor: of all parts together they have the usual size.
-TensorChunks chunks_of_parts(std::int64_t count_each, std::int64_t element, int devices) {
-  const std::int64_t bytes = collective_chunk_bytes(count_each * element * devices, devices);
-  return {count_each, std::max<std::int64_t>(bytes / element / devices, 1)};
+/// Chunks, in bytes, of parts of which each of `devices` has one, of `most_bytes` at most: a chunk has the
+/// bytes of its extent of every part, and where all are of that length, the usual size together.
+TensorChunks chunks_of_parts(std::int64_t most_bytes, std::int64_t element, int devices) {
+  const std::int64_t bytes = collective_chunk_bytes(most_bytes * devices, devices);
+  return {most_bytes, std::max<std::int64_t>(bytes / element / devices, 1) * element};
 }
 
 /// body(from, to) for each of the others: the one this place receives from while it sends to another. All
@@ -149,71 +150,87 @@ void GatherByDoubling::fill(CollectiveRound& work, std::int64_t, int round, std:
   work.reduce_parts(call.to, call.bytes);
 }
 
-ChunkedAllGather::ChunkedAllGather(const GroupPlace& place, const CollectiveCall& c) : call(c) {
+ReduceToOwners::ReduceToOwners(const GroupPlace& place, const OwnedParts& owned, DType dtype)
+    : parts(&owned) {
   me = place;
-  chunks = chunks_of_parts(call.bytes, 1, place.shape.size());
+  chunks = chunks_of_parts(parts->most_bytes(), dtype_bytes(dtype), place.shape.size());
+  rounds = 2;
+  scratch_bytes = chunks.each * place.shape.size();
+}
+
+void ReduceToOwners::fill(CollectiveRound& work, std::int64_t chunk, int round, std::byte* scratch) const {
+  const int nodes = me.shape.nodes, per_node = me.shape.per_node;
+  const TensorExtent extent = chunks[chunk];
+  const auto slot = [&](int index) { return scratch + index * chunks.each; };
+  const auto for_each_stretch = [&](int owner, auto body) {
+    parts->for_each_stretch(owner, extent.first, extent.count, body);
+  };
+  const auto receive = [&](int owner, std::byte* into, int from) {
+    for_each_stretch(owner, [&](const auto& piece) { work.receive(into + piece.offset, piece.bytes, from); });
+  };
+  const auto send = [&](int owner, int to) {
+    for_each_stretch(owner, [&](const auto& piece) { work.send(piece.data, piece.bytes, to); });
+  };
+  // What `ranks` have of that part: this one, which is one of them, has its own, the others' is in slots.
+  const auto reduce = [&](int owner, int index, int ranks, bool is_result, auto slot_of) {
+    for_each_stretch(owner, [&](const auto& piece) {
+      for (int i = 0; i < ranks; ++i) work.add_part(i == index ? piece.data : slot_of(i) + piece.offset);
+      work.reduce_parts(is_result ? piece.own : piece.data, piece.bytes);
+    });
+  };
+  if (round == 0 && (per_node > 1 || nodes == 1)) {
+    const auto slot_of = [&](int place, int node) { return slot(place * nodes + node); };
+    for_each_other(me.place, per_node, [&](int from, int to) {
+      for (int node = 0; node < nodes; ++node) {
+        receive(me.peer_on(node), slot_of(from, node), me.peer_at(from));
+        send(node * per_node + to, me.peer_at(to));
+      }
+    });
+    for (int node = 0; node < nodes; ++node)
+      reduce(me.peer_on(node), me.place, per_node, nodes == 1,
+             [&](int place) { return slot_of(place, node); });
+  }
+  if (round == 1 && nodes > 1) {
+    for_each_other(me.node, nodes, [&](int from, int to) {
+      receive(me.rank(), slot(from), me.peer_on(from));
+      send(me.peer_on(to), me.peer_on(to));
+    });
+    reduce(me.rank(), me.node, nodes, true, slot);
+  }
+}
+
+BroadcastFromOwners::BroadcastFromOwners(const GroupPlace& place, const OwnedParts& owned) : parts(&owned) {
+  me = place;
+  chunks = chunks_of_parts(parts->most_bytes(), 1, place.shape.size());
   rounds = 2;
 }
 
-void ChunkedAllGather::fill(CollectiveRound& work, std::int64_t chunk, int round, std::byte*) const {
+void BroadcastFromOwners::fill(CollectiveRound& work, std::int64_t chunk, int round, std::byte*) const {
   const int nodes = me.shape.nodes, per_node = me.shape.per_node;
-  const std::int64_t first = chunks[chunk].first, bytes = chunks[chunk].count;
-  const auto data = [&](int rank) { return byte_at(call.to, rank * call.bytes + first); };
-  const std::byte* mine = byte_at(call.from, first);
+  const TensorExtent extent = chunks[chunk];
+  const auto for_each_stretch = [&](int owner, auto body) {
+    parts->for_each_stretch(owner, extent.first, extent.count, body);
+  };
+  const auto receive = [&](int owner, int from) {
+    for_each_stretch(owner, [&](const auto& piece) { work.receive(piece.data, piece.bytes, from); });
+  };
+  const auto send = [&](int owner, int to) {
+    for_each_stretch(owner, [&](const auto& piece) { work.send(piece.own, piece.bytes, to); });
+  };
   if (round == 0) {
     for_each_other(me.node, nodes, [&](int from, int to) {
-      work.receive(data(me.peer_on(from)), bytes, me.peer_on(from));
-      work.send(mine, bytes, me.peer_on(to));
+      receive(me.peer_on(from), me.peer_on(from));
+      send(me.rank(), me.peer_on(to));
     });
-    work.copy(mine, data(me.rank()), bytes);
+    for_each_stretch(me.rank(), [&](const auto& piece) { work.copy(piece.own, piece.data, piece.bytes); });
   }
   for_each_other(me.place, per_node, [&](int from, int to) {
     for (int node = 0; node < nodes; ++node) {
       if ((node == me.node) != (round == 0)) continue;  // this node's own go first
-      work.receive(data(node * per_node + from), bytes, me.peer_at(from));
-      work.send(round == 0 ? mine : data(me.peer_on(node)), bytes, me.peer_at(to));
+      receive(node * per_node + from, me.peer_at(from));
+      send(me.peer_on(node), me.peer_at(to));
     }
   });
-}
-
-ChunkedReduceScatter::ChunkedReduceScatter(const GroupPlace& place, const CollectiveCall& c)
-    : call(c), element(dtype_bytes(c.dtype)) {
-  me = place;
-  chunks = chunks_of_parts(call.bytes / element, element, place.shape.size());
-  rounds = 2;
-  scratch_bytes = chunks.each * element * place.shape.size();
-}
-
-void ChunkedReduceScatter::fill(CollectiveRound& work, std::int64_t chunk, int round,
-                                std::byte* scratch) const {
-  const int nodes = me.shape.nodes, per_node = me.shape.per_node;
-  const TensorExtent piece = chunks[chunk];
-  const std::int64_t bytes = piece.count * element;
-  void* const whole = const_cast<void*>(call.from);  // undefined afterwards
-  const auto data = [&](int rank) { return byte_at(whole, rank * call.bytes + piece.first * element); };
-  std::byte* const result = byte_at(call.to, piece.first * element);
-  if (round == 0 && (per_node > 1 || nodes == 1)) {
-    for_each_other(me.place, per_node, [&](int from, int to) {
-      for (int node = 0; node < nodes; ++node) {
-        work.receive(scratch + (from * nodes + node) * bytes, bytes, me.peer_at(from));
-        work.send(data(node * per_node + to), bytes, me.peer_at(to));
-      }
-    });
-    for (int node = 0; node < nodes; ++node) {
-      for (int place = 0; place < per_node; ++place)
-        work.add_part(place == me.place ? data(me.peer_on(node)) : scratch + (place * nodes + node) * bytes);
-      work.reduce_parts(nodes == 1 ? result : data(me.peer_on(node)), bytes);
-    }
-  }
-  if (round == 1 && nodes > 1) {
-    for_each_other(me.node, nodes, [&](int from, int to) {
-      work.receive(scratch + from * bytes, bytes, me.peer_on(from));
-      work.send(data(me.peer_on(to)), bytes, me.peer_on(to));
-    });
-    for (int node = 0; node < nodes; ++node)
-      work.add_part(node == me.node ? data(me.rank()) : scratch + node * bytes);
-    work.reduce_parts(result, bytes);
-  }
 }
 
 ChunkedAllToAll::ChunkedAllToAll(const GroupPlace& place, const CollectiveCall& c) : call(c) {

@@ -7,6 +7,7 @@
 #include "libalpa/base/tensor_type.h"
 #include "libalpa/comm/collective_round.h"
 #include "libalpa/comm/communicator.h"
+#include "libalpa/comm/owned_parts.h"
 
 namespace alpa {
 
@@ -66,19 +67,20 @@ struct GatherByDoubling : CollectiveAlgorithm {
   std::byte* part_of(int rank) const;
 };
 
-struct ChunkedAllGather : CollectiveAlgorithm {
-  ChunkedAllGather(const GroupPlace&, const CollectiveCall&);
+/// A reduce-scatter is one of equal parts. `parts` outlives both of these.
+struct ReduceToOwners : CollectiveAlgorithm {
+  ReduceToOwners(const GroupPlace&, const OwnedParts& parts, DType);
   void fill(CollectiveRound&, std::int64_t chunk, int round, std::byte* scratch) const;
 
-  CollectiveCall call;
+  const OwnedParts* parts;
 };
 
-struct ChunkedReduceScatter : CollectiveAlgorithm {
-  ChunkedReduceScatter(const GroupPlace&, const CollectiveCall&);
+/// An all-gather is one of equal parts.
+struct BroadcastFromOwners : CollectiveAlgorithm {
+  BroadcastFromOwners(const GroupPlace&, const OwnedParts& parts);
   void fill(CollectiveRound&, std::int64_t chunk, int round, std::byte* scratch) const;
 
-  CollectiveCall call;
-  std::int64_t element;
+  const OwnedParts* parts;
 };
 
 struct ChunkedAllToAll : CollectiveAlgorithm {
@@ -96,7 +98,7 @@ struct BroadcastByTrees : CollectiveAlgorithm {
   bool is_long;  ///< by chains, else by trees
 };
 
-using AnyCollective = std::variant<ChunkedAllReduce, GatherByDoubling, ChunkedAllGather, ChunkedReduceScatter,
+using AnyCollective = std::variant<ChunkedAllReduce, GatherByDoubling, ReduceToOwners, BroadcastFromOwners,
                                    ChunkedAllToAll, BroadcastByTrees>;
 
 }  // namespace alpa

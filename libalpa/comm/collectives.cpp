@@ -60,7 +60,10 @@ std::optional<AnyCollective> Collectives::algorithm_of(const CollectiveCall& cal
     if (gathered_.size() < whole) gathered_.resize(whole);
     return GatherByDoubling(me_, call, gathered_.data());
   };
-  if (call.bytes == 0) return std::nullopt;
+  const auto set_equal_parts = [&](const void* whole, const void* own) {
+    parts_.assign_equal(const_cast<void*>(whole), call.bytes, size, wire_.rank(), const_cast<void*>(own));
+  };
+  if (call.bytes == 0 && total_bytes(call.pieces) == 0) return std::nullopt;
   switch (call.kind) {
     case Kind::all_reduce:
       if (size == 1) return std::nullopt;
@@ -68,9 +71,17 @@ std::optional<AnyCollective> Collectives::algorithm_of(const CollectiveCall& cal
       return ChunkedAllReduce(me_, call);
     case Kind::all_gather:
       if (size > 1 && call.bytes * size <= kDoublingAllGatherBytes) return by_doubling();
-      return ChunkedAllGather(me_, call);
+      set_equal_parts(call.to, call.from);
+      return BroadcastFromOwners(me_, parts_);
     case Kind::reduce_scatter:
-      return ChunkedReduceScatter(me_, call);
+      set_equal_parts(call.from, call.to);  // whose contents are undefined afterwards
+      return ReduceToOwners(me_, parts_, call.dtype);
+    case Kind::reduce_to_owners:
+      parts_.assign(call.pieces, size);
+      return ReduceToOwners(me_, parts_, call.dtype);
+    case Kind::broadcast_from_owners:
+      parts_.assign(call.pieces, size);
+      return BroadcastFromOwners(me_, parts_);
     case Kind::all_to_all:
       return ChunkedAllToAll(me_, call);
     case Kind::broadcast:
@@ -123,6 +134,7 @@ Progress Collectives::advance() {
   }
   if (chunks_left_ > 0) return has_moved ? Progress::some : Progress::none;
   algorithm_.reset();
+  parts_.unpack();
   return Progress::done;
 }
 

@@ -9,6 +9,7 @@
 #include "libalpa/base/tensor_type.h"
 #include "libalpa/comm/collective_algorithms.h"
 #include "libalpa/comm/communicator.h"
+#include "libalpa/comm/owned_parts.h"
 #include "libalpa/comm/wire.h"
 
 namespace alpa {
@@ -20,15 +21,18 @@ namespace alpa {
 /// messages. What is between nodes goes between devices of the same place on their nodes, each of which takes
 /// its share of the tensor, so that no byte passes a node's network interface twice:
 ///
-///     reduce-scatter   sums within the node, to who has the share; sums over nodes, to whose share it is
-///     all-gather       the same backwards
-///     all-reduce       both, in place
-///     all-to-all       every block straight to its receiver
-///     broadcast        a chain of nodes, within each a chain of devices
+///     reduce-scatter          sums within the node, to who has the share; sums over nodes, to whose it is
+///     all-gather              the same backwards
+///     all-reduce              both, in place
+///     reduce to owners        a reduce-scatter with shares of any lengths, in pieces anywhere
+///     broadcast from owners   likewise an all-gather
+///     all-to-all              every block straight to its receiver
+///     broadcast               a chain of nodes, within each a chain of devices
 ///
 /// Short tensors (base/collective_traffic.h) go by doubling: in round i a rank has the parts of 2^i ranks.
-/// What is sent is collective_traffic() of the group; a long broadcast of B bytes sends at most B within and
-/// B between nodes from each device.
+/// Short pieces with owners are packed, a message for each peer.
+/// What is sent is collective_traffic() of the group, and owners_traffic(); a long broadcast of B bytes sends
+/// at most B within and B between nodes from each device.
 ///
 /// Who shares a node is what the caller says, not where ranks run. An element's sum is that over nodes of its
 /// sums within nodes, each in order of ranks, whatever the tensor's size, chunks and shares; bf16 and f16 are
@@ -81,6 +85,7 @@ class Collectives {
   std::array<Flight, 3> flights_;
   std::span<Flight> used_;
   std::vector<std::byte> gathered_;
+  OwnedParts parts_;
   SentBytes sent_;
 };
 

@@ -19,6 +19,12 @@ void run(Communicator& ranks, Stream& stream, const CollectiveCall& call) {
 
 }  // namespace
 
+std::int64_t total_bytes(std::span<const OwnedPiece> pieces) {
+  std::int64_t bytes = 0;
+  for (const OwnedPiece& piece : pieces) bytes += piece.bytes;
+  return bytes;
+}
+
 void Communicator::all_reduce(Stream& stream, void* values, std::int64_t count, DType dtype,
                               Reduction reduction) {
   run(*this, stream,
@@ -42,6 +48,19 @@ void Communicator::all_to_all(Stream& stream, const void* from, void* to, std::i
 void Communicator::broadcast(Stream& stream, void* data, std::int64_t bytes, int root) {
   run(*this, stream,
       {CollectiveCall::Kind::broadcast, nullptr, data, bytes, DType::f32, Reduction::sum, root});
+}
+
+void Communicator::reduce_to_owners(Stream& stream, std::span<const OwnedPiece> pieces, DType dtype,
+                                    Reduction reduction) {
+  run(*this, stream,
+      {.kind = CollectiveCall::Kind::reduce_to_owners,
+       .dtype = dtype,
+       .reduction = reduction,
+       .pieces = pieces});
+}
+
+void Communicator::broadcast_from_owners(Stream& stream, std::span<const OwnedPiece> pieces) {
+  run(*this, stream, {.kind = CollectiveCall::Kind::broadcast_from_owners, .pieces = pieces});
 }
 
 void Communicator::wait_send(Stream& stream, std::int64_t message) {

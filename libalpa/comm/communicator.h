@@ -19,9 +19,25 @@ struct SentBytes {
   bool operator==(const SentBytes&) const = default;
 };
 
+/// A stretch of memory that each rank of a group has and one of them owns.
+struct OwnedPiece {
+  void* data = nullptr;
+  std::int64_t bytes = 0;
+  int owner = 0;  ///< a rank of the group
+};
+std::int64_t total_bytes(std::span<const OwnedPiece>);
+
 /// What one rank gives to a collective and gets from it.
 struct CollectiveCall {
-  enum class Kind { all_reduce, all_gather, reduce_scatter, all_to_all, broadcast };
+  enum class Kind {
+    all_reduce,
+    all_gather,
+    reduce_scatter,
+    all_to_all,
+    broadcast,
+    reduce_to_owners,
+    broadcast_from_owners
+  };
   Kind kind = Kind::all_reduce;
   const void* from = nullptr;
   void* to = nullptr;        ///< an all-reduce and a broadcast work here, in place
@@ -29,6 +45,9 @@ struct CollectiveCall {
   DType dtype = DType::f32;  ///< of reductions
   Reduction reduction = Reduction::sum;
   int root = 0;
+  /// Of the two with owners, which work on these alone, in place; same lengths and owners on every rank.
+  /// They outlive the call.
+  std::span<const OwnedPiece> pieces = {};
 };
 
 /// How far work is that somebody has to look at for it to go on.
@@ -74,6 +93,13 @@ class Communicator {
 
   void broadcast(Stream&, void* data, std::int64_t bytes, int root);
 
+  /// Each piece, of whole elements, becomes at its owner its reduction over ranks; elsewhere its contents are
+  /// undefined afterwards.
+  void reduce_to_owners(Stream&, std::span<const OwnedPiece>, DType, Reduction);
+
+  /// Each piece becomes everywhere what its owner has.
+  void broadcast_from_owners(Stream&, std::span<const OwnedPiece>);
+
   /// Starts a message. Messages between two ranks are matched in the order sent. It may leave before the
   /// receiver has started its receive whatever the size (no rendezvous deadlock): the backend keeps `data` in
   /// use until the message has left; the caller must not overwrite it before. Returns the message's number.
@@ -90,8 +116,8 @@ class Communicator {
   /// Starts to receive a message of another rank, and returns its number.
   virtual std::int64_t start_receive(Stream&, void* data, std::int64_t bytes, int from) = 0;
   virtual bool has_arrived(Stream&, [[maybe_unused]] std::int64_t message) { return true; }
-  /// Whether a receive that is started holds nothing up: neither the caller, nor what the stream is given after
-  /// it, messages to other ranks among them.
+  /// Whether a receive that is started holds nothing up: neither the caller, nor what the stream is given
+  /// after it, messages to other ranks among them.
   virtual bool receives_beside_others() const { return false; }
   void receive(Stream&, void* data, std::int64_t bytes, int from);
 

@@ -20,6 +20,10 @@ const char* name_of(CollectiveCall::Kind kind) {
       return "all-to-all";
     case CollectiveCall::Kind::broadcast:
       return "broadcast";
+    case CollectiveCall::Kind::reduce_to_owners:
+      return "reduce to owners";
+    case CollectiveCall::Kind::broadcast_from_owners:
+      return "broadcast from owners";
   }
   return "";
 }
@@ -36,7 +40,8 @@ class MpiCommunicator final : public Communicator {
     stream.synchronize();
     const bool is_whole =
         call.kind == CollectiveCall::Kind::all_reduce || call.kind == CollectiveCall::Kind::broadcast;
-    transport_.begin(name_of(call.kind), is_whole ? call.bytes : size() * call.bytes);
+    const std::int64_t bytes = is_whole ? call.bytes : size() * call.bytes;
+    transport_.begin(name_of(call.kind), bytes + total_bytes(call.pieces));
     collectives_.start(call);
   }
   Progress advance(Stream&) override { return collectives_.advance(); }

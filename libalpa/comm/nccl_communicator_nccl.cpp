@@ -74,6 +74,16 @@ class NcclCommunicator final : public Communicator {
         return call_nccl(device_, "ncclBroadcast", [&] {
           return ncclBroadcast(call.to, call.to, bytes, ncclInt8, call.root, group_.get(), native(stream));
         });
+      case Kind::reduce_to_owners:
+        return for_each_piece(call.pieces, "ncclReduce", [&](void* data, std::size_t length, int owner) {
+          return ncclReduce(data, data, length / unsigned_count(dtype_bytes(call.dtype)),
+                            nccl_type(call.dtype), nccl_operation(call.reduction), owner, group_.get(),
+                            native(stream));
+        });
+      case Kind::broadcast_from_owners:
+        return for_each_piece(call.pieces, "ncclBroadcast", [&](void* data, std::size_t length, int owner) {
+          return ncclBroadcast(data, data, length, ncclInt8, owner, group_.get(), native(stream));
+        });
     }
   }
 
@@ -167,6 +177,15 @@ class NcclCommunicator final : public Communicator {
       check_nccl(ncclSend(block_to, bytes, ncclInt8, peer, group_.get(), native(stream)), "ncclSend");
       check_nccl(ncclRecv(block_from, bytes, ncclInt8, peer, group_.get(), native(stream)), "ncclRecv");
     }
+    call_nccl(device_, "ncclGroupEnd", ncclGroupEnd);
+  }
+
+  /// call(data, bytes, owner) of each piece, which NCCL does together.
+  template <class Call>
+  void for_each_piece(std::span<const OwnedPiece> pieces, const char* name, Call call) {
+    check_nccl(ncclGroupStart(), "ncclGroupStart");
+    for (const OwnedPiece& piece : pieces)
+      if (piece.bytes > 0) check_nccl(call(piece.data, unsigned_count(piece.bytes), piece.owner), name);
     call_nccl(device_, "ncclGroupEnd", ncclGroupEnd);
   }
 

@@ -51,6 +51,10 @@ ncclResult_t ncclReduceScatter(const void* from, void* to, size_t count, ncclDat
                                ncclRedOp_t operation, ncclComm_t comm, cudaStream_t stream) {
   return nccl().call<ncclReduceScatter>("ncclReduceScatter", from, to, count, type, operation, comm, stream);
 }
+ncclResult_t ncclReduce(const void* from, void* to, size_t count, ncclDataType_t type, ncclRedOp_t operation,
+                        int root, ncclComm_t comm, cudaStream_t stream) {
+  return nccl().call<ncclReduce>("ncclReduce", from, to, count, type, operation, root, comm, stream);
+}
 ncclResult_t ncclBroadcast(const void* from, void* to, size_t count, ncclDataType_t type, int root,
                            ncclComm_t comm, cudaStream_t stream) {
   return nccl().call<ncclBroadcast>("ncclBroadcast", from, to, count, type, root, comm, stream);

@@ -76,6 +76,9 @@ class StagedCommunicator final : public Communicator {
         return between_staging(stream, call, all, all, [&](void* from, void* to) {
           host_->all_to_all(stream, from, to, call.bytes);
         });
+      case Kind::reduce_to_owners:
+      case Kind::broadcast_from_owners:
+        return with_owners(stream, call);
     }
   }
 
@@ -148,9 +151,33 @@ class StagedCommunicator final : public Communicator {
     unstage(stream, call.to, *to, to_bytes);
   }
 
+  void with_owners(Stream& stream, const CollectiveCall& call) {
+    const bool reduces = call.kind == CollectiveCall::Kind::reduce_to_owners;
+    // What this rank owns goes one way, the other the rest.
+    const auto is_own = [&](const OwnedPiece& piece) { return piece.owner == rank(); };
+    const Staging staging = pool_.take(total_bytes(call.pieces));
+    auto* next = static_cast<std::byte*>(staging->data());
+    staged_pieces_.clear();
+    for (const OwnedPiece& piece : call.pieces) {
+      if (reduces || is_own(piece)) stream.copy_to_host(next, piece.data, piece.bytes);
+      staged_pieces_.push_back({next, piece.bytes, piece.owner});
+      next += piece.bytes;
+    }
+    stream.synchronize();
+    if (reduces)
+      host_->reduce_to_owners(stream, staged_pieces_, call.dtype, call.reduction);
+    else
+      host_->broadcast_from_owners(stream, staged_pieces_);
+    for (std::size_t i = 0; i < call.pieces.size(); ++i)
+      if (is_own(call.pieces[i]) == reduces)
+        stream.copy_to_device(call.pieces[i].data, staged_pieces_[i].data, call.pieces[i].bytes);
+    stream.synchronize();  // the staging is reused
+  }
+
   Device& device_;
   std::unique_ptr<Communicator> host_;
   StagingPool pool_;
+  std::vector<OwnedPiece> staged_pieces_;
   std::vector<std::pair<std::int64_t, Staging>> sending_;  ///< by message
 };
 

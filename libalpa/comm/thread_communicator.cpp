@@ -27,6 +27,8 @@ class ThreadCommunicator final : public Communicator {
 
   void start(Stream& stream, const CollectiveCall& call) override {
     using Kind = CollectiveCall::Kind;
+    pieces_ = call.pieces;
+    if (!pieces_.empty()) return start_on_pieces(stream, call);
     const bool is_in_place = call.kind == Kind::all_reduce || call.kind == Kind::broadcast;
     const std::int64_t all = size() * call.bytes;
     const bool gives_all = call.kind == Kind::reduce_scatter || call.kind == Kind::all_to_all,
@@ -45,7 +47,11 @@ class ThreadCommunicator final : public Communicator {
 
   Progress advance(Stream& stream) override {
     const Progress progress = collectives_.advance();
-    if (progress == Progress::done) upload(stream, result_, got_);
+    if (progress != Progress::done) return progress;
+    if (pieces_.empty()) upload(stream, result_, got_);
+    for (std::size_t i = 0; i < pieces_.size(); ++i)
+      stream.copy_to_device(pieces_[i].data, on_host_[i].data, pieces_[i].bytes);
+    stream.synchronize();
     return progress;
   }
 
@@ -103,6 +109,20 @@ class ThreadCommunicator final : public Communicator {
     void* device = nullptr;
   };
 
+  void start_on_pieces(Stream& stream, CollectiveCall call) {
+    got_.resize(static_cast<std::size_t>(total_bytes(pieces_)));
+    std::byte* next = got_.data();
+    on_host_.clear();
+    for (const OwnedPiece& piece : pieces_) {
+      stream.copy_to_host(next, piece.data, piece.bytes);
+      on_host_.push_back({next, piece.bytes, piece.owner});
+      next += piece.bytes;
+    }
+    stream.synchronize();
+    call.pieces = on_host_;
+    collectives_.start(call);
+  }
+
   static void download(Stream& stream, const void* device, std::int64_t bytes, Bytes& host) {
     host.resize(static_cast<std::size_t>(bytes));
     stream.copy_to_host(host.data(), device, bytes);
@@ -119,6 +139,8 @@ class ThreadCommunicator final : public Communicator {
   Collectives collectives_;
   Bytes given_, got_;                          ///< of the collective under way
   void* result_ = nullptr;                     ///< where it goes
+  std::span<const OwnedPiece> pieces_;         ///< of a collective with owners
+  std::vector<OwnedPiece> on_host_;            ///< those in got_
   std::map<std::int64_t, Arriving> arriving_;  ///< by message
   int rank_;
   std::int64_t round_ = 0;  ///< of splits; equal on all ranks, which make the same calls

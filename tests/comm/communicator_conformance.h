@@ -138,6 +138,53 @@ inline void broadcast_copies_the_roots_data(Rank& rank) {
     }
 }
 
+/// Pieces of `values` of unequal lengths, the first of which is the last in memory, each in turn of one of
+/// the group's first `owners` ranks.
+inline std::vector<OwnedPiece> owned_pieces(const Array<float>& values, int owners) {
+  std::vector<OwnedPiece> pieces;
+  std::int64_t end = values.count();
+  for (int i = 0; end > 0; ++i) {
+    const std::int64_t count = std::min<std::int64_t>(end, i % 3 == 0 ? 1 + end / 3 : i % 3 == 1 ? 3 : 0);
+    end -= count;
+    pieces.push_back({values.data() + end, count * 4, i % owners});
+  }
+  return pieces;
+}
+
+/// The elements that belong to one of those pieces.
+inline std::vector<float> elements_of(const OwnedPiece& piece, const Array<float>& tensor,
+                                      const std::vector<float>& values) {
+  const auto first = values.begin() + (static_cast<const float*>(piece.data) - tensor.data());
+  return {first, first + piece.bytes / 4};
+}
+
+inline void reduce_to_owners_sums_each_piece_at_its_owner(Rank& rank) {
+  for (const int owners : {1, rank.group.size()})
+    for (const std::size_t count : with({0, 1, 1000}, rank.longest_buffer)) {
+      const Array<float> values(rank, numbers(rank.group.rank(), count));
+      const std::vector<OwnedPiece> pieces = owned_pieces(values, owners);
+      rank.group.reduce_to_owners(rank.stream, pieces, DType::f32, Reduction::sum);
+      const std::vector<float> found = values.values(), sum = sum_in_rank_order(rank.group.size(), count);
+      for (const OwnedPiece& piece : pieces)
+        if (piece.owner == rank.group.rank())
+          expect_sum(rank, elements_of(piece, values, found), elements_of(piece, values, sum));
+    }
+}
+
+inline void broadcast_from_owners_hands_each_piece_to_all(Rank& rank) {
+  for (const int owners : {1, rank.group.size()})
+    for (const std::size_t count : with({0, 1, 1000}, rank.longest_buffer)) {
+      const Array<float> values(rank, numbers(rank.group.rank(), count));
+      const std::vector<OwnedPiece> pieces = owned_pieces(values, owners);
+      rank.group.broadcast_from_owners(rank.stream, pieces);
+      const std::vector<float> found = values.values();
+      for (const OwnedPiece& piece : pieces)
+        EXPECT_TRUE(elements_of(piece, values, found) ==
+                    elements_of(piece, values, numbers(piece.owner, count)))
+            << count << " elements of " << owners << " owners";
+    }
+}
+
 inline void messages_arrive_in_the_order_sent(Rank& rank) {
   const int size = rank.group.size(), me = rank.group.rank();
   const int next = (me + 1) % size, previous = (me + size - 1) % size;
@@ -332,6 +379,8 @@ inline const std::vector<Case>& cases() {
       {"ReduceScatterGivesEachRankItsPieceOfTheSum", reduce_scatter_gives_each_rank_its_piece_of_the_sum},
       {"AllToAllTransposesBlocks", all_to_all_transposes_blocks},
       {"BroadcastCopiesTheRootsData", broadcast_copies_the_roots_data},
+      {"ReduceToOwnersSumsEachPieceAtItsOwner", reduce_to_owners_sums_each_piece_at_its_owner},
+      {"BroadcastFromOwnersHandsEachPieceToAll", broadcast_from_owners_hands_each_piece_to_all},
       {"MessagesArriveInTheOrderSent", messages_arrive_in_the_order_sent},
       {"LargeMessagesCrossWithoutDeadlock", large_messages_cross_without_deadlock},
       {"SendsNeedNotBeReceivedInTheOrderOfTheirPeers",

@@ -158,6 +158,28 @@ TEST(MpiCommunicator, AddsByTheNodesOfThePlanWhereverRanksRun) {
   });
 }
 
+TEST(MpiCommunicator, SumsAtOwnersByTheNodesOfThePlan) {
+  constexpr std::size_t kCount = 300'007;
+  run_on_world(*make_cpu_device(1), [&](Rank& rank) {
+    rank.group.set_nodes(consecutive_nodes(4, 2));
+    std::vector<float> values = conformance::numbers(rank.group.rank(), kCount);
+    const OwnedPiece pieces[] = {{values.data() + 200'000, 4 * 100'007, 1},
+                                 {values.data(), 4 * 7, 2},
+                                 {values.data() + 7, 4 * 199'993, 1}};
+    rank.group.reduce_to_owners(rank.stream, pieces, DType::f32, Reduction::sum);
+    rank.group.broadcast_from_owners(rank.stream, pieces);
+    EXPECT_TRUE(values == conformance::sum_by_nodes<float>({2, 2}, kCount));
+    const std::vector<double> parts{0, 4 * 300'000, 4 * 7, 0};
+    const CollectiveTraffic there = owners_traffic(CollectiveKind::reduce_scatter, {2, 2}, parts,
+                                                   rank.group.rank()),
+                            back =
+                                owners_traffic(CollectiveKind::all_gather, {2, 2}, parts, rank.group.rank());
+    const SentBytes sent = rank.group.sent();
+    EXPECT_EQ(static_cast<double>(sent.within_node), there.within_node + back.within_node);
+    EXPECT_EQ(static_cast<double>(sent.between_nodes), there.between_nodes + back.between_nodes);
+  });
+}
+
 /// Waits of ranks under a watch of their own: the tests' session has none.
 class WatchedWait : public ::testing::Test {
  protected:

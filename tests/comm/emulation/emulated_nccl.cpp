@@ -205,6 +205,13 @@ ncclResult_t ncclReduceScatter(const void* from, void* to, std::size_t count, nc
   });
 }
 
+ncclResult_t ncclReduce(const void* from, void* to, std::size_t count, ncclDataType_t type,
+                        ncclRedOp_t operation, int root, ncclComm_t comm, cudaStream_t) {
+  return comm->meet({from, to}, [=](const std::vector<Part>& parts) {
+    reduce_parts(parts, 0, count, type, operation, parts[root].to);
+  });
+}
+
 ncclResult_t ncclBroadcast(const void* from, void* to, std::size_t count, ncclDataType_t type, int root,
                            ncclComm_t comm, cudaStream_t) {
   return comm->meet({from, to}, [=](const std::vector<Part>& parts) {

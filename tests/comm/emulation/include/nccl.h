@@ -37,6 +37,8 @@ ncclResult_t ncclAllGather(const void* from, void* to, std::size_t count, ncclDa
                            cudaStream_t);
 ncclResult_t ncclReduceScatter(const void* from, void* to, std::size_t count, ncclDataType_t, ncclRedOp_t,
                                ncclComm_t, cudaStream_t);
+ncclResult_t ncclReduce(const void* from, void* to, std::size_t count, ncclDataType_t, ncclRedOp_t, int root,
+                        ncclComm_t, cudaStream_t);
 ncclResult_t ncclBroadcast(const void* from, void* to, std::size_t count, ncclDataType_t, int root,
                            ncclComm_t, cudaStream_t);
 ncclResult_t ncclSend(const void* from, std::size_t count, ncclDataType_t, int peer, ncclComm_t,
