@@ -31,6 +31,26 @@ class CollectivesOnHosts : public testing::Test {
   /// Makes `call` and holds what this rank has sent, and what has left its host, to collective_traffic().
   template <class Call>
   void expect_traffic(CollectiveKind kind, Call call) {
+    const CollectiveTraffic expected = collective_traffic(kind, kHosts, kBytes);
+    expect_sent(expected, kHosts.per_node * expected.between_nodes, call);
+  }
+
+  /// values_, in two pieces with owners on different hosts.
+  std::array<OwnedPiece, 2> pieces() {
+    return {{{values_.data(), kBytes / 4, 1}, {values_.data() + kCount / 4, kBytes / 4 * 3, 3}}};
+  }
+
+  /// Likewise, of those, to owners_traffic().
+  template <class Call>
+  void expect_traffic_of_owners(CollectiveKind kind, Call call) {
+    const std::vector<double> parts{0, kBytes / 4, 0, kBytes / 4 * 3};
+    const auto sent_by = [&](int rank) { return owners_traffic(kind, kHosts, parts, rank); };
+    const int first = rank_ / 2 * 2;  // of this host
+    expect_sent(sent_by(rank_), sent_by(first).between_nodes + sent_by(first + 1).between_nodes, call);
+  }
+
+  template <class Call>
+  void expect_sent(const CollectiveTraffic& expected, double leaves_host, Call call) {
     call();  // the first makes connections
     world_->barrier();
     const SentBytes before = world_->sent();
@@ -40,11 +60,10 @@ class CollectivesOnHosts : public testing::Test {
     world_->barrier();
     const double left = interface_bytes() - left_before;
     world_->barrier();
-    const CollectiveTraffic expected = collective_traffic(kind, kHosts, kBytes);
     EXPECT_EQ(static_cast<double>(world_->sent().within_node - before.within_node), expected.within_node);
     EXPECT_EQ(static_cast<double>(world_->sent().between_nodes - before.between_nodes),
               expected.between_nodes);
-    expect_left(left, kHosts.per_node * expected.between_nodes);
+    expect_left(left, leaves_host);
   }
 
   const int rank_ = mpi_session().rank();
@@ -82,6 +101,16 @@ TEST_F(CollectivesOnHosts, AllGather) {
                  [&] { world_->all_gather(*stream_, values_.data(), others_.data(), kBytes / 4); });
   for (int rank = 0; rank < 4; ++rank)
     EXPECT_EQ(others_[static_cast<std::size_t>(rank) * kCount / 4 + 7], conformance::number(rank, 7));
+}
+
+TEST_F(CollectivesOnHosts, ReduceToOwnersAndBroadcastBack) {
+  expect_traffic_of_owners(CollectiveKind::reduce_scatter, [&] {
+    values_ = numbers(rank_, kCount);
+    world_->reduce_to_owners(*stream_, pieces(), DType::f32, Reduction::sum);
+  });
+  expect_traffic_of_owners(CollectiveKind::all_gather,
+                           [&] { world_->broadcast_from_owners(*stream_, pieces()); });
+  EXPECT_TRUE(values_ == conformance::sum_by_nodes<float>(kHosts, kCount));
 }
 
 TEST_F(CollectivesOnHosts, AllToAll) {
