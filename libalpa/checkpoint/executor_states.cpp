@@ -14,11 +14,11 @@ std::vector<HeldTile> tiles_held(Executor& executor) {
   std::vector<HeldTile> held;
   for (const StateTile& tile : executor.state_tiles())
     held.push_back({tile.state, tile.origin, tile.tile.shape, tile.term,
-                    [&executor, s = tile.state](std::int64_t first, std::span<std::byte> into) {
-                      executor.read_state(s, first, into);
+                    [&executor, tile](std::int64_t first, std::span<std::byte> into) {
+                      executor.read_state(tile, first, into);
                     },
-                    [&executor, s = tile.state](std::int64_t first, std::span<const std::byte> from) {
-                      executor.write_state(s, first, from);
+                    [&executor, tile](std::int64_t first, std::span<const std::byte> from) {
+                      executor.write_state(tile, first, from);
                     }});
   return held;
 }
@@ -34,7 +34,7 @@ void initialize_states(Executor& executor, const Graph& graph, std::int64_t seed
       const std::int64_t count = std::min(all - first, kPieceBytes / element);
       piece.resize(static_cast<std::size_t>(count * element));
       fill_initial_state(graph, state, {tile.origin, tile.tile.shape, first, count}, seed, piece.data());
-      executor.write_state(tile.state, first * element, piece);
+      executor.write_state(tile, first * element, piece);
     }
   }
 }

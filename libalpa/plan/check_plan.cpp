@@ -10,6 +10,7 @@
 
 #include "libalpa/base/error.h"
 #include "libalpa/base/limits.h"
+#include "libalpa/plan/owned_updates.h"
 #include "libalpa/plan/reduced_gradients.h"
 #include "libalpa/plan/update_timing.h"
 #include "libalpa/schedule/schedule.h"
@@ -247,12 +248,32 @@ void check_transfers(const Placement& placement) {
       refuse(fmt::format("value {} is used on mesh {} but never sent there", value, mesh));
 }
 
+/// Owners have each row once.
+void check_owners(const Placement& placement, MeshIndex mesh, const ReducedGradient& sum,
+                  const std::vector<OwnedRows>& owners) {
+  const std::optional<OwnableUpdate> update = ownable_update(placement, mesh, sum);
+  if (!update)
+    refuse(fmt::format("sum of gradients {} has owners, but its update cannot be shared out", sum.sum));
+  const int places = placement.plan().meshes[mesh].shape[update->axis];
+  std::int64_t rows = 0;
+  for (const OwnedRows& part : owners) {
+    if (part.rows < 1 || part.rows > update->rows - rows || part.owner < 0 || part.owner >= places)
+      refuse(fmt::format("sum of gradients {} has {} rows of owner {}, expected {} in all of {} owners",
+                         sum.sum, part.rows, part.owner, update->rows, places));
+    rows += part.rows;
+  }
+  if (rows != update->rows)
+    refuse(fmt::format("owners have {} rows of the sum of gradients {}, expected {}", rows, sum.sum,
+                       update->rows));
+}
+
 /// Buckets have sums of one mesh that one collective can add up, in one turn.
 void check_sync(const Placement& placement) {
   const Plan& plan = placement.plan();
   struct Bucket {
     const std::pair<MeshIndex, ReducedGradient>* first = nullptr;
     int count = 0, turn = 0;
+    bool has_owners = false;
   };
   std::map<int, Bucket> buckets;
   std::map<ValueIndex, std::pair<MeshIndex, ReducedGradient>> sums;
@@ -261,18 +282,21 @@ void check_sync(const Placement& placement) {
     for (ReducedGradient& sum : converted_gradients(placement, m, Conversions(plan.cluster, plan.meshes[m])))
       sums.insert({sum.sum, {m, std::move(sum)}});
   for (std::size_t i = 0; i < plan.sync.size(); ++i) {
-    const auto [value, bucket, turn] = plan.sync[i];
+    const auto& [value, bucket, turn, owners] = plan.sync[i];
     if (i > 0 && value <= plan.sync[i - 1].sum)
       refuse(fmt::format("sum of gradients {} is in a bucket twice, or out of order", value));
     const auto sum = sums.find(value);
     if (sum == sums.end() || (bucket >= 0 && !is_sum_alone(sum->second.second.steps)))
       refuse(fmt::format("value {} is in bucket {}, but is no sum of gradients that devices add up in place",
                          value, bucket));
-    if (bucket < -1 || turn < 0 || (bucket == -1 && turn == 0))
+    if (!owners.empty()) check_owners(placement, sum->second.first, sum->second.second, owners);
+    if (bucket < -1 || turn < 0 || (bucket == -1 && turn == 0 && owners.empty()))
       refuse(fmt::format("sum of gradients {} is in bucket {} and turn {}", value, bucket, turn));
     if (bucket == -1) continue;
     Bucket& of = buckets[bucket];
-    if (of.count++ == 0) of.first = &sum->second, of.turn = turn;
+    if (of.count++ == 0) of.first = &sum->second, of.turn = turn, of.has_owners = !owners.empty();
+    if (of.has_owners != !owners.empty())
+      refuse(fmt::format("bucket {} has sums of gradients with owners and without", bucket));
     if (of.turn != turn) refuse(fmt::format("bucket {} has turns {} and {}", bucket, of.turn, turn));
     const auto& [mesh, first] = *of.first;
     if (mesh != sum->second.first || !can_share_bucket(first, sum->second.second))

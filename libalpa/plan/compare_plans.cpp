@@ -3,7 +3,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <map>
 #include <sstream>
+#include <utility>
 
 #include "libalpa/base/options.h"
 #include "libalpa/base/units.h"
@@ -11,6 +13,22 @@
 
 namespace alpa {
 namespace {
+
+/// By sum, where there are some.
+std::map<ValueIndex, std::vector<OwnedRows>> owners_of(const Plan& plan) {
+  std::map<ValueIndex, std::vector<OwnedRows>> owners;
+  for (const GradientSync& sync : plan.sync)
+    if (!sync.owners.empty()) owners[sync.sum] = sync.owners;
+  return owners;
+}
+
+/// By sum, where it has them: bucket and turn.
+std::map<ValueIndex, std::pair<int, int>> turns_of(const Plan& plan) {
+  std::map<ValueIndex, std::pair<int, int>> turns;
+  for (const GradientSync& sync : plan.sync)
+    if (sync.bucket >= 0 || sync.turn > 0) turns[sync.sum] = {sync.bucket, sync.turn};
+  return turns;
+}
 
 /// [training] of the plan's model, a setting a line, in the order of their one list.
 std::istringstream training_lines(const Plan& plan) {
@@ -70,7 +88,9 @@ std::string compare_plans(const Plan& a, const Plan& b) {
     text += fmt::format("strategies of {} of {} nodes differ\n", strategies, a.node_strategy.size());
   if (layouts > 0) text += fmt::format("layouts of {} of {} values differ\n", layouts, a.value_layout.size());
   if (a.inputs != b.inputs) text += "inputs are laid out in another way\n";
-  if (a.sync != b.sync) text += "sums of gradients are added up in other buckets, or in another order\n";
+  if (owners_of(a) != owners_of(b)) text += "updates are shared out between devices in another way\n";
+  if (turns_of(a) != turns_of(b))
+    text += "sums of gradients are added up in other buckets, or in another order\n";
   if (a.on_host != b.on_host) text += "other states rest in the host's memory\n";
   if (a.transfers != b.transfers) text += "values cross between meshes in another way\n";
   if (a.model_toml != b.model_toml) text += training_differences(a, b);

@@ -59,6 +59,13 @@ struct InputLayouts {
   bool operator==(const InputLayouts&) const = default;
 };
 
+/// So many rows of a parameter, as a device's tile has it, that one device along an axis updates for all.
+struct OwnedRows {
+  std::int64_t rows = 0;
+  int owner = 0;  ///< its place along the axis
+  bool operator==(const OwnedRows&) const = default;
+};
+
 /// How a sum of gradients that devices add up gets to its update, where not by itself and as soon as the
 /// backward is done with it.
 struct GradientSync {
@@ -69,6 +76,11 @@ struct GradientSync {
   /// From 1 on: sums of a mesh go in the order of their turns; those without (0) go before, in the order in
   /// which the backward is done with them. A bucket has one turn.
   int turn = 0;
+  /// The devices that would all make the update share it out, rows after rows (plan/owned_updates.h): each
+  /// row is summed up at its owner, which alone has the optimizer's states of it, and hands the parameter's
+  /// to all. A bucket is one collective in both directions, wherever its sums lie. Empty: all update all of
+  /// it.
+  std::vector<OwnedRows> owners = {};
   bool operator==(const GradientSync&) const = default;
 };
 

@@ -27,7 +27,11 @@ std::vector<DerivedColumn> derived_columns(const Plan& plan, const Graph& graph)
     sums.rows.push_back(value_of(graph, sum).name);
     ways.rows.push_back(synchronisation_text(placement, mesh, conversions[mesh], sum));
   }
+  DerivedColumn owned{"/sync/owners/name", {}};
+  for (const GradientSync& sync : plan.sync)
+    owned.rows.insert(owned.rows.end(), sync.owners.size(), value_of(graph, sync.sum).name);
   std::vector<DerivedColumn> all{op, name, layer, words, values, sums, ways};
+  if (!owned.rows.empty()) all.push_back(std::move(owned));
   if (plan.on_host.empty()) return all;
   DerivedColumn on_host{"/host/name", {}};
   for (const ValueIndex v : plan.on_host) on_host.rows.push_back(value_of(graph, v).name);

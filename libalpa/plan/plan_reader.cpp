@@ -141,11 +141,29 @@ class PlanReader {
     const auto bucket = file_.int64s("/sync/bucket", {std::ssize(value)});
     const auto turn = file_.has("/sync/turn") ? file_.int64s("/sync/turn", {std::ssize(value)})
                                               : std::vector<std::int64_t>(value.size());
+    std::map<std::int64_t, std::vector<OwnedRows>> owners = read_owners();
+    for (std::size_t row = 0; row < value.size(); ++row) {
+      std::vector<OwnedRows> parts;
+      if (auto found = owners.extract(value[row])) parts = std::move(found.mapped());
+      if (bucket[row] == -1 && turn[row] == 0 && parts.empty()) continue;
+      plan.sync.push_back({ValueIndex(small("/sync/value", value[row])),
+                           bucket[row] == -1 ? -1 : small("/sync/bucket", bucket[row]),
+                           small("/sync/turn", turn[row]), std::move(parts)});
+    }
+    if (!owners.empty())
+      refuse(fmt::format("/sync/owners/value: {}, expected a row of /sync/value", owners.begin()->first));
+  }
+
+  /// By the sum of gradients.
+  std::map<std::int64_t, std::vector<OwnedRows>> read_owners() const {
+    std::map<std::int64_t, std::vector<OwnedRows>> owners;
+    if (!file_.has("/sync/owners")) return owners;
+    const std::vector<std::int64_t> value = file_.int64s("/sync/owners/value");
+    const auto rows = file_.int64s("/sync/owners/rows", {std::ssize(value)});
+    const auto owner = file_.int64s("/sync/owners/owner", {std::ssize(value)});
     for (std::size_t row = 0; row < value.size(); ++row)
-      if (bucket[row] != -1 || turn[row] != 0)  // which are none
-        plan.sync.push_back({ValueIndex(small("/sync/value", value[row])),
-                             bucket[row] == -1 ? -1 : small("/sync/bucket", bucket[row]),
-                             small("/sync/turn", turn[row])});
+      owners[value[row]].push_back({rows[row], small("/sync/owners/owner", owner[row])});
+    return owners;
   }
 
   void read_moves(Plan& plan) const {

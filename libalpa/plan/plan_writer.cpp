@@ -67,7 +67,8 @@ void write_nodes(H5Writer& file, const Plan& plan, const Graph& graph) {
   file.column("/values/layout", layouts);
 }
 
-/// A row for each sum of gradients; buckets are -1 where it is in none, turns 0.
+/// A row for each sum of gradients; buckets are -1 where it is in none, turns 0. Of those that have owners
+/// the rows of each, one part after another.
 void write_sync(H5Writer& file, const Plan& plan, const Graph& graph) {
   std::vector<std::int64_t> value, bucket, turn;
   for (const ValueIndex sum : sums_of_gradients(graph)) {
@@ -79,6 +80,17 @@ void write_sync(H5Writer& file, const Plan& plan, const Graph& graph) {
   file.column("/sync/value", value, "1");
   file.column("/sync/bucket", bucket, "1");
   file.column("/sync/turn", turn, "1");
+  if (std::ranges::all_of(plan.sync, &std::vector<OwnedRows>::empty, &GradientSync::owners)) return;
+  std::vector<std::int64_t> of, rows, owner;
+  for (const GradientSync& sync : plan.sync)
+    for (const OwnedRows& part : sync.owners) {
+      of.push_back(sync.sum);
+      rows.push_back(part.rows);
+      owner.push_back(part.owner);
+    }
+  file.column("/sync/owners/value", of, "1");
+  file.column("/sync/owners/rows", rows, "1");
+  file.column("/sync/owners/owner", owner, "1");
 }
 
 /// Where there are some.

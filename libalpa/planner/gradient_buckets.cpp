@@ -23,6 +23,7 @@ constexpr Word<BucketSizes> kBuckets[] = {
      {25 * kMiB, kMiB},
      "in buckets of 25 MiB, the first of 1 MiB, as PyTorch's DistributedDataParallel does"},
     {"horovod", {128 * kMiB, 0}, "in buckets of 128 MiB, as Horovod does"},
+    {"count", {std::int64_t{1} << 62, 0, false, 128}, "128 at a time, as AutoDist's AllReduce does"},
     {"one", {std::int64_t{1} << 62, 0}, "all at once"},
 };
 
@@ -30,8 +31,9 @@ struct Bucket {
   std::vector<ReducedGradient> sums;
   std::int64_t bytes = 0;
 
-  bool is_full(const ReducedGradient& next, std::int64_t most, bool is_least) const {
-    return is_least ? bytes >= most : bytes + buffer_bytes(next.tile) > most;
+  bool is_full(const ReducedGradient& next, std::int64_t most, const BucketSizes& sizes) const {
+    if (sizes.sums > 0 && std::ssize(sums) >= static_cast<std::int64_t>(sizes.sums)) return true;
+    return sizes.is_least ? bytes >= most : bytes + buffer_bytes(next.tile) > most;
   }
 };
 
@@ -42,7 +44,7 @@ std::vector<Bucket> buckets_of(const std::vector<ReducedGradient>& sums, const B
     auto at = std::ranges::find_if(
         open, [&](const Bucket& bucket) { return can_share_bucket(bucket.sums.front(), sum); });
     const std::int64_t most = full.empty() && sizes.first_bytes > 0 ? sizes.first_bytes : sizes.bytes;
-    if (at != open.end() && at->is_full(sum, most, sizes.is_least)) {
+    if (at != open.end() && at->is_full(sum, most, sizes)) {
       full.push_back(std::move(*at));
       open.erase(at);
       at = open.end();

@@ -18,6 +18,7 @@ struct BucketSizes {
   std::int64_t bytes = 0;        ///< 0: every sum by itself
   std::int64_t first_bytes = 0;  ///< of the first bucket of a mesh; 0: as of the others
   bool is_least = false;         ///< a bucket is closed once it has so many, and may have more
+  std::size_t sums = 0;          ///< that a bucket has at most; 0: any number
   bool operator==(const BucketSizes&) const = default;
 };
 
@@ -31,6 +32,8 @@ class SumsForBuckets {
  public:
   /// Keeps a reference. The plan is complete but for its buckets.
   SumsForBuckets(const Plan&, const GraphUses&);
+
+  const GraphUses& uses() const { return uses_; }
 
   /// As Plan::sync.
   std::vector<GradientSync> in_buckets(const BucketSizes&) const;

@@ -42,6 +42,7 @@ void check_beside_pin(const PlannerOptions& options) {
   check_word("updates", options.updates, unsaid.updates, options.pin->updates);
   check_word("sync", options.sync, unsaid.sync, options.pin->sync);
   check_word("sync-order", options.sync_order, unsaid.sync_order, options.pin->sync_order);
+  check_word("owners", options.owners, unsaid.owners, options.pin->owners);
   check_word("offload", options.offload, unsaid.offload, options.pin->offload);
   const int devices = device_count(*options.pin);
   if (options.devices != unsaid.devices && options.devices != devices)
@@ -95,6 +96,24 @@ void check_offload(const PlannerOptions& options, const Cluster& cluster) {
                 "one of the two without the other");
 }
 
+/// It was on plans that move all, of which some comes back, or that move it in turn; or on plans of which
+/// every device makes all of the updates.
+Plan without_bound(Plan plan) {
+  plan.prediction.lower_bound_s = 0;
+  plan.prediction.bound_covers = "";
+  return plan;
+}
+
+void check_owners(const PlannerOptions& options) {
+  if (owner_rule(options).value_or(OwnerRule::none) == OwnerRule::none ||
+      update_order(options) == UpdateOrder::after_norm)
+    return;
+  throw Error(ErrorKind::usage,
+              fmt::format("--owners {} beside --updates {}: owners update after the norm is known",
+                          options.owners, options.updates),
+              "one of the two without the other");
+}
+
 /// Of plans that offload and one that does not the fastest, where any is allowed.
 Plan plan_offloading(const PlanningModel& model, const CostModel& costs, const PlannerOptions& given,
                      const Deadline& deadline, Log& log) {
@@ -103,12 +122,6 @@ Plan plan_offloading(const PlanningModel& model, const CostModel& costs, const P
     options.offload = offload;
     options.time_limit_s = std::max(1.0, time_limit_s);
     return options;
-  };
-  // It was on plans that move all, of which some comes back, or that move it in turn.
-  const auto without_bound = [](Plan plan) {
-    plan.prediction.lower_bound_s = 0;
-    plan.prediction.bound_covers = "";
-    return plan;
   };
   if (given.offload == kNoOffload) return search_plan(model, costs, given, log);
   if (given.offload != kFastestOffload) return without_bound(search_plan(model, costs, given, log));
@@ -179,12 +192,15 @@ Plan make_plan(const PlanningModel& model, const CostModel& costs, const Planner
     if (!options.pin->updates.empty()) options.updates = options.pin->updates;
     if (!options.pin->sync.empty()) options.sync = options.pin->sync;
     if (!options.pin->sync_order.empty()) options.sync_order = options.pin->sync_order;
+    if (!options.pin->owners.empty()) options.owners = options.pin->owners;
     if (!options.pin->offload.empty()) options.offload = options.pin->offload;
   }
   check_offload(within_constraints(options), costs.cluster());
+  check_owners(within_constraints(options));
   const Deadline deadline(options.time_limit_s, options.stop);
   try {
     Plan plan = plan_offloading(model, costs, options, deadline, log);
+    if (owner_rule(within_constraints(options)) != OwnerRule::none) plan = without_bound(std::move(plan));
     if (!options.constraints.empty())
       price_constraints(plan, options, deadline, [&](const PlannerOptions& o) {
         report_pricing(options, o, deadline, log);

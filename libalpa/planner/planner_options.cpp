@@ -37,7 +37,7 @@ std::optional<TransferStrategy> transfer_strategy(const std::string& word) {
 /// "": left as it is.
 struct Preset {
   const char *name, *described, *method;
-  const char *sync = "", *sync_order = "", *updates = "";
+  const char *sync = "", *sync_order = "", *updates = "", *owners = "";
 };
 
 // Each overlaps all that can be.
@@ -55,6 +55,17 @@ constexpr Preset kPresets[] = {
     {"zero-1", "data parallelism, optimizer states and updates sharded (SC'20), sums beside the backward",
      "zero-1"},
     {"zero-2", "likewise, gradients too", "zero-2"},
+    {"all-reduce", "AutoDist's AllReduce: data parallelism, sums 128 at a time beside the backward",
+     "data-parallel", "count", "ready"},
+    {"ps", "AutoDist's PS: data parallelism, the first device updates everything for all", "data-parallel",
+     "one", "ready", "after-norm", "first"},
+    {"ps-balanced", "AutoDist's PSLoadBalancing: each parameter at the device with the fewest bytes so far",
+     "data-parallel", "one", "ready", "after-norm", "balanced"},
+    {"partitioned-ps", "AutoDist's PartitionedPS: likewise each in the fewest equal parts", "data-parallel",
+     "one", "ready", "after-norm", "parts"},
+    {"uneven-partitioned-ps",
+     "AutoDist's UnevenPartitionedPS: likewise in the fewest parts that are not equal", "data-parallel",
+     "one", "ready", "after-norm", "uneven"},
 };
 
 }  // namespace
@@ -92,6 +103,11 @@ std::vector<Word<std::string>> sync_order_choices() {
   return choices({kFastestOrder, kFastestOrder, "what is fastest"}, sum_order_words());
 }
 
+std::vector<Word<std::string>> owner_choices() {
+  return choices({kFastestOwners, kFastestOwners, "what is fastest for the stages that are found"},
+                 owner_words());
+}
+
 std::vector<Word<std::string>> offload_choices() {
   return {
       {kNoOffload, kNoOffload, "nothing"},
@@ -113,7 +129,8 @@ std::vector<SyncOption> sync_options() {
   return {{"overlap", "overlap", &PlannerOptions::overlap, overlap_choices()},
           {"updates", "updates", &PlannerOptions::updates, update_choices()},
           {"sync", "sync", &PlannerOptions::sync, sync_choices()},
-          {"sync-order", "sync_order", &PlannerOptions::sync_order, sync_order_choices()}};
+          {"sync-order", "sync_order", &PlannerOptions::sync_order, sync_order_choices()},
+          {"owners", "owners", &PlannerOptions::owners, owner_choices()}};
 }
 
 StageEffort stage_effort(PlannerEffort effort) {
@@ -153,7 +170,10 @@ std::optional<Overlap> overlap(const PlannerOptions& options) {
 }
 
 std::optional<UpdateOrder> update_order(const PlannerOptions& options) {
-  if (options.updates == kFastestUpdates) return std::nullopt;
+  if (options.updates == kFastestUpdates) {
+    if (owner_rule(options).value_or(OwnerRule::none) != OwnerRule::none) return UpdateOrder::after_norm;
+    return std::nullopt;
+  }
   return find_update_order(options.updates);
 }
 
@@ -169,6 +189,11 @@ std::optional<BucketSizes> buckets(const PlannerOptions& options) {
 std::optional<SumOrder> sum_order(const PlannerOptions& options) {
   if (options.sync_order == kFastestOrder) return std::nullopt;
   return value_named(options.sync_order, sum_order_words(), "order of sums");
+}
+
+std::optional<OwnerRule> owner_rule(const PlannerOptions& options) {
+  if (options.owners == kFastestOwners) return std::nullopt;
+  return find_owner_rule(options.owners);
 }
 
 std::vector<ValueIndex> states_on_host(const PlannerOptions& options, const GraphUses& uses) {
@@ -239,11 +264,11 @@ void describe_search(PlannerOptions& o, OptionsVisitor& visit) {
       "method", o.method,
       "how to look for a plan; beside any but auto and search, the search's own best is shown for comparison",
       method_words());
-  visit.field(
-      "preset", o.preset,
-      "how another system brings gradients together: its --method, --overlap, --sync, --sync-order and "
-      "--updates, which are not given beside it",
-      preset_choices());
+  visit.field("preset", o.preset,
+              "how another system brings gradients together: its --method, --overlap, --sync, --sync-order, "
+              "--updates "
+              "and --owners, which are not given beside it",
+              preset_choices());
   visit.field("schedule", o.schedule, "order of micro-batches on pipeline stages", schedule_choices());
   visit.field("overlap", o.overlap, "communication that goes on while a stage computes", overlap_choices());
   visit.field("transfers", o.transfers, "how tensors get from stage to stage", transfer_choices());
@@ -252,6 +277,11 @@ void describe_search(PlannerOptions& o, OptionsVisitor& visit) {
               "how the devices of a stage add up sums of gradients that all of them keep whole",
               sync_choices());
   visit.field("sync_order", o.sync_order, "in which order they do", sync_order_choices());
+  visit.field(
+      "owners", o.owners,
+      "whether devices share out updates that all of them would make alike; each row of a parameter has "
+      "one that sums its gradient up, has its optimizer states and hands it to the others",
+      owner_choices());
   visit.field("offload", o.offload, "what rests in the host's memory and is moved to the device for its use",
               offload_choices());
   visit.field("rematerialize", o.rematerialize, "recompute activations in the backward",
@@ -304,12 +334,13 @@ PlannerOptions with_preset(PlannerOptions options) {
   };
   if (options.pin)
     throw Error(ErrorKind::usage, fmt::format("--preset {} beside --pin", preset.name),
-                "one of the two; a pin says 'overlap', 'updates', 'sync' and 'sync_order' itself");
+                "one of the two; a pin says 'overlap', 'updates', 'sync', 'sync_order' and 'owners' itself");
   set("method", options.method, unsaid.method, preset.method);
   set("overlap", options.overlap, unsaid.overlap, "all");
   set("sync", options.sync, unsaid.sync, preset.sync);
   set("sync-order", options.sync_order, unsaid.sync_order, preset.sync_order);
   set("updates", options.updates, unsaid.updates, preset.updates);
+  set("owners", options.owners, unsaid.owners, preset.owners);
   return options;
 }
 

@@ -9,6 +9,7 @@
 #include "libalpa/base/stop_request.h"
 #include "libalpa/plan/plan.h"
 #include "libalpa/planner/gradient_buckets.h"
+#include "libalpa/planner/gradient_owners.h"
 #include "libalpa/planner/plan_constraints.h"
 #include "libalpa/planner/stage/stage_problem.h"
 #include "libalpa/planner/sum_turns.h"
@@ -30,7 +31,8 @@ struct PinnedPlan {
   std::vector<StageRequest>
       stages;  ///< layers, mesh, roles, state_sharding, rematerialisation; in_flight is filled in
   /// As of PlannerOptions; "": what these say.
-  std::string overlap = "", transfers = "", updates = "", sync = "", sync_order = "", offload = "";
+  std::string overlap = "", transfers = "", updates = "", sync = "", sync_order = "", owners = "",
+              offload = "";
   std::vector<std::string> stage_transfers = {};  ///< [stage] of what it sends, likewise; empty: all as above
 };
 
@@ -48,6 +50,9 @@ inline constexpr const char* kFastestTransfers = "auto";
 /// Of what to overlap, of updates, and of sums of gradients: what is fastest for a plan's own stages.
 inline constexpr const char *kFastestOverlap = "auto", *kFastestUpdates = "auto", *kFastestSync = "auto",
                             *kFastestOrder = "auto";
+
+/// Of whose device updates what: every one all of it, and whichever of all rules is fastest.
+inline constexpr const char *kNoOwners = "none", *kFastestOwners = "auto";
 
 /// What rests in the host's memory, and is moved to the device's for its use: `offload` of PlannerOptions.
 inline constexpr const char *kNoOffload = "none", *kOffloadedOptimizer = "optimizer",
@@ -92,6 +97,7 @@ struct PlannerOptions {
   std::string updates = update_order_name(UpdateOrder::after_norm);  ///< or kFastestUpdates
   std::string sync = kFastestSync;                                   ///< or one word of bucket_words()
   std::string sync_order = kFastestOrder;                            ///< or one word of sum_order_words()
+  std::string owners = kNoOwners;  ///< or another word of owner_words(), or kFastestOwners
   std::string offload = kNoOffload;
   Rematerialize rematerialize = Rematerialize::automatic;
   PlannerEffort effort = PlannerEffort::normal;
@@ -127,6 +133,9 @@ std::optional<BucketSizes> buckets(const PlannerOptions&);
 /// In which order the sums of every plan are added up; none: of each as is fastest.
 std::optional<SumOrder> sum_order(const PlannerOptions&);
 
+/// Whose devices update what where all would make the same update; none: as is fastest.
+std::optional<OwnerRule> owner_rule(const PlannerOptions&);
+
 /// The states of a plan that rest in the host's memory while its stages are solved, as of Plan; those of
 /// which there is room on the device come back then (planner/returned_states).
 std::vector<ValueIndex> states_on_host(const PlannerOptions&, const GraphUses&);
@@ -152,6 +161,7 @@ std::vector<Word<std::string>> transfer_choices();
 std::vector<Word<std::string>> update_choices();
 std::vector<Word<std::string>> sync_choices();
 std::vector<Word<std::string>> sync_order_choices();
+std::vector<Word<std::string>> owner_choices();
 std::vector<Word<std::string>> offload_choices();
 /// An option that says how gradients are synchronised, over all of a plan.
 struct SyncOption {

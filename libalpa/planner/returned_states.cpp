@@ -8,6 +8,7 @@
 #include "libalpa/cluster/cluster_parts.h"
 #include "libalpa/planner/predict.h"
 #include "libalpa/program/lower/lower.h"
+#include "libalpa/semantics/graph_uses.h"
 
 namespace alpa {
 namespace {

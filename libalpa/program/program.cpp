@@ -86,6 +86,7 @@ std::vector<BufferIndex> buffers_read(const Instruction& instruction) {
                         },
                         [](const Convert& i) { return present({i.from}); },
                         [](const Shift& i) { return i.from; },
+                        [](const OwnerCollective& i) { return i.reduces ? i.everywhere : i.owned; },
                         [](const Send& i) { return present({i.from}); },
                         [](const Receive&) { return std::vector<BufferIndex>{}; },
                         [](const Unpack& i) { return present({i.packed}); },
@@ -110,6 +111,7 @@ std::vector<BufferIndex> buffers_written(const Instruction& instruction) {
                           return present({i.to, i.packed, i.unpacked});
                         },
                         [](const Shift& i) { return i.to; },
+                        [](const OwnerCollective& i) { return i.reduces ? i.owned : i.everywhere; },
                         [](const Send& i) { return present({i.packed}); },
                         [](const Receive& i) { return present({i.packed}); },
                         [](const Unpack& i) { return present({i.to}); },
@@ -127,6 +129,24 @@ std::vector<BufferIndex> buffers_touched(const Instruction& instruction) {
   const std::vector<BufferIndex> written = buffers_written(instruction);
   touched.insert(touched.end(), written.begin(), written.end());
   return touched;
+}
+
+const char* owner_collective_name(bool reduces) {
+  return reduces ? "reduce to owners" : "broadcast from owners";
+}
+
+Owner owner_of(const MeshProgram& mesh, const Instruction& instruction) {
+  if (std::holds_alternative<OwnerCollective>(instruction.body)) return {};
+  for (const BufferIndex b : buffers_touched(instruction))
+    if (const Owner owner = mesh.buffers[b].owner; !owner.is_everybody()) return owner;
+  return {};
+}
+
+int MeshProgram::fullest_place(int axis) const {
+  std::vector<std::int64_t> bytes(static_cast<std::size_t>(mesh.shape[axis]));
+  for (const Buffer& buffer : buffers)
+    if (buffer.owner.axis == axis && buffer.view_of < 0) bytes[static_cast<std::size_t>(buffer.owner.place)] += buffer.bytes;
+  return static_cast<int>(std::ranges::max_element(bytes) - bytes.begin());
 }
 
 bool MeshProgram::has_several_stages() const {

@@ -25,6 +25,18 @@ enum class Residence {
 
 using BufferIndex = Index<struct Buffer>;
 
+/// The devices of a mesh at one place along an axis, which alone have something.
+struct Owner {
+  int axis = -1;  ///< -1: every device has it
+  int place = 0;
+  auto operator<=>(const Owner&) const = default;
+
+  bool is_everybody() const { return axis < 0; }
+  bool is_at(const std::vector<int>& coordinate) const {
+    return is_everybody() || coordinate[static_cast<std::size_t>(axis)] == place;
+  }
+};
+
 enum class MemorySpace {
   device,
   host,  ///< pinned, for what is moved out and in again
@@ -47,6 +59,10 @@ struct Buffer {
   MemorySpace space = MemorySpace::device;
   BufferIndex view_of;           ///< its slots lie in those of this buffer; -1: in memory of their own
   std::int64_t view_offset = 0;  ///< in bytes, where they begin there
+  /// Others have no memory of it, or in a view what is there means nothing; what touches it runs there alone
+  /// (OwnerCollective apart).
+  Owner owner;
+  std::int64_t first_row = 0;  ///< of what has an owner: of the tile of its layout it has the rows from here
   bool operator==(const Buffer&) const = default;
 };
 
@@ -123,6 +139,17 @@ struct Offload {
   bool operator==(const Offload&) const = default;
 };
 
+/// Along a mesh axis, in place: each of `owned` becomes at its owner the sum of what all devices have there
+/// (`reduces`), or goes from there to all of them. They are views of `everywhere`, and all of that.
+struct OwnerCollective {
+  bool reduces = true;
+  int axis = 0;
+  std::vector<BufferIndex> owned, everywhere;
+  bool operator==(const OwnerCollective&) const = default;
+};
+
+const char* owner_collective_name(bool reduces);  ///< "reduce to owners", "broadcast from owners"
+
 /// Sums these scalars over all ranks of all meshes: they are the first views of `packed`, one after another.
 struct GlobalSum {
   std::vector<BufferIndex> scalars;
@@ -135,8 +162,8 @@ struct Zero {
   bool operator==(const Zero&) const = default;
 };
 
-using InstructionBody =
-    std::variant<Load, Compute, Convert, Shift, Send, Receive, Unpack, GlobalSum, Zero, Copy, Fetch, Offload>;
+using InstructionBody = std::variant<Load, Compute, Convert, Shift, OwnerCollective, Send, Receive, Unpack,
+                                     GlobalSum, Zero, Copy, Fetch, Offload>;
 
 /// In which runs of its segment an instruction does something.
 enum class When {
@@ -175,10 +202,15 @@ struct Lane {
 std::string lane_name(
     const Lane&);  ///< "compute", "copies", "collectives of axis 0", "sends to stage 1 from 0"
 
+struct MeshProgram;
+
 /// Buffers that an instruction reads and writes; scratch counts as written.
 std::vector<BufferIndex> buffers_read(const Instruction&);
 std::vector<BufferIndex> buffers_written(const Instruction&);
 std::vector<BufferIndex> buffers_touched(const Instruction&);  ///< those it reads, then those it writes
+
+/// Whose devices alone run an instruction: those that have what it touches.
+Owner owner_of(const MeshProgram&, const Instruction&);
 
 /// Kernels of the device alone, which an emulated one does not run.
 bool is_computation(const Instruction&);
@@ -211,7 +243,8 @@ struct MeshProgram {
   std::vector<Segment> segments;
   std::vector<SegmentRun> schedule;
   MemoryUse memory;
-  Indexed<StateIndex, BufferIndex> state_buffer;  ///< -1: not on this mesh
+  Indexed<StateIndex, BufferIndex> state_buffer;              ///< -1: not on this mesh, or in parts
+  Indexed<StateIndex, std::vector<BufferIndex>> state_parts;  ///< of states that have owners: rows after rows
   BufferIndex loss;  ///< a scalar: sum of losses of the step, all stages, after the update segment
   BufferIndex gradient_square_sum;   ///< likewise
   std::vector<BufferIndex> metrics;  ///< likewise, of each of the graph's
@@ -233,6 +266,10 @@ struct MeshProgram {
 
   const Segment& segment_of(const SegmentRun& run) const { return segments[run.segment]; }
   bool has_several_stages() const;
+
+  /// The place along an axis whose devices own the most bytes of states, the first of these: what is
+  /// predicted of a mesh is predicted of them.
+  int fullest_place(int axis) const;
 };
 
 /// A value's way between two meshes. Messages between two stages travel in the order in which they are sent;

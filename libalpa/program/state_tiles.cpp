@@ -35,13 +35,18 @@ std::vector<StateTile> state_tiles(const Graph& graph, const Program& program, D
   const ProgramPlace place = place_of(program, device);
   const MeshProgram& mesh = program.meshes[place.mesh];
   std::vector<StateTile> tiles;
-  for (const StateIndex s : graph.states.indices()) {
-    const BufferIndex b = mesh.state_buffer[s];
-    if (b < 0) continue;
+  const auto add = [&](StateIndex s, BufferIndex b) {
     const Buffer& buffer = mesh.buffers[b];
+    if (!buffer.owner.is_at(place.coordinate)) return;
     const Shape& whole = value_of(graph, buffer.value).type.shape;
-    tiles.push_back({s, buffer.tile, tile_origin(whole, buffer.layout, mesh.mesh.shape, place.coordinate),
-                     term_at(buffer.layout, mesh.mesh.shape, place.coordinate)});
+    Shape origin = tile_origin(whole, buffer.layout, mesh.mesh.shape, place.coordinate);
+    if (buffer.first_row > 0) origin[0] += buffer.first_row;
+    tiles.push_back(
+        {s, buffer.tile, std::move(origin), term_at(buffer.layout, mesh.mesh.shape, place.coordinate), b});
+  };
+  for (const StateIndex s : graph.states.indices()) {
+    if (const BufferIndex b = mesh.state_buffer[s]; b >= 0) add(s, b);
+    for (const BufferIndex part : mesh.state_parts[s]) add(s, part);
   }
   return tiles;
 }

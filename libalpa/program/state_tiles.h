@@ -12,8 +12,9 @@ namespace alpa {
 struct StateTile {
   StateIndex state;
   TensorType tile;
-  Shape origin;  ///< in the whole tensor
-  int term = 0;  ///< of a state that devices hold in terms (State::holds_terms)
+  Shape origin;        ///< in the whole tensor
+  int term = 0;        ///< of a state that devices hold in terms (State::holds_terms)
+  BufferIndex buffer;  ///< of its mesh
 };
 
 /// Where a device is in a program.
@@ -28,7 +29,8 @@ int device_count(const Program&);
 /// How many terms devices hold of each state: 1 but where State::holds_terms.
 Indexed<StateIndex, int> state_terms(const Graph&, const Program&);
 
-/// The states that a device holds between steps, all it has of each in one tile. Where devices hold the same
+/// The states that a device holds between steps: all it has of each in one tile, or in one for each part of
+/// which it is the owner. Where devices hold the same
 /// elements of a term, copies on other meshes among them, they are equal between steps.
 std::vector<StateTile> state_tiles(const Graph&, const Program&, DeviceIndex);
 

@@ -47,6 +47,8 @@ std::string buffer_text(const Buffer& b) {
   if (b.ring_hops > 0) text += fmt::format(", passed on {} times along axis {}", b.ring_hops, b.ring_axis);
   if (b.view_of >= 0) text += fmt::format(", in %{}", b.view_of);
   if (b.space == MemorySpace::host) text += ", on the host";
+  if (!b.owner.is_everybody())
+    text += fmt::format(", rows from {} of place {} along axis {}", b.first_row, b.owner.place, b.owner.axis);
   if (!b.slot_of.empty()) text += fmt::format(", micro-batches in {}", fmt::join(b.slot_of, " "));
   const std::string of = b.slots_in >= 0 ? fmt::format(" in %{}", b.slots_in) : "";
   const std::string slots = b.slots > 1 ? fmt::format("{} slots{} of ", b.slots, of) : "";
@@ -80,6 +82,11 @@ std::string instruction_text(const Instruction& instruction, const Graph& graph)
           [](const Convert& i) { return convert_text(i); },
           [](const Shift& i) {
             return fmt::format("shift axis {}{} ->{}", i.axis, list(i.from), list(i.to));
+          },
+          [](const OwnerCollective& i) {
+            return fmt::format("{} axis {}{} ->{}", owner_collective_name(i.reduces), i.axis,
+                               list(i.reduces ? i.everywhere : i.owned),
+                               list(i.reduces ? i.owned : i.everywhere));
           },
           [](const Send& i) {
             return fmt::format("send {} %{}{}", i.transfer, i.from, with("packed", i.packed));

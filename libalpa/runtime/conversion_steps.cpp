@@ -147,7 +147,40 @@ class CollectiveStep : public PreparedInstruction {
   std::optional<Chunks> pack_, unpack_;
 };
 
+class OwnerCollectiveStep : public PreparedInstruction {
+ public:
+  OwnerCollectiveStep(const OwnerCollective& collective, const MeshProgram& program)
+      : axis_(static_cast<std::size_t>(collective.axis)) {
+    call_.kind = collective.reduces ? CollectiveCall::Kind::reduce_to_owners
+                                    : CollectiveCall::Kind::broadcast_from_owners;
+    for (const BufferIndex b : collective.owned) {
+      const Buffer& buffer = program.buffers[b];
+      call_.dtype = buffer.tile.dtype;
+      owned_.emplace_back(program, b);
+      pieces_.push_back({nullptr, byte_count(buffer.tile), buffer.owner.place});
+    }
+    call_.pieces = pieces_;
+  }
+
+  void begin(const StepContext& rank) override {
+    for (std::size_t i = 0; i < pieces_.size(); ++i) pieces_[i].data = owned_[i].at(rank);
+    partners(rank)->start(*rank.stream, call_);
+  }
+  Progress advance(const StepContext& rank) override { return partners(rank)->advance(*rank.stream); }
+  Communicator* partners(const StepContext& rank) const override { return (*rank.axes)[axis_].get(); }
+
+ private:
+  std::size_t axis_;
+  std::vector<BufferAddress> owned_;
+  std::vector<OwnedPiece> pieces_;
+  CollectiveCall call_;
+};
+
 }  // namespace
+
+std::unique_ptr<PreparedInstruction> prepare(const OwnerCollective& collective, const StepSite& site) {
+  return std::make_unique<OwnerCollectiveStep>(collective, site.mesh);
+}
 
 std::unique_ptr<PreparedInstruction> prepare(const Convert& convert, const StepSite& site) {
   if (convert.step.kind == ConversionKind::slice) return std::make_unique<SliceStep>(convert, site);

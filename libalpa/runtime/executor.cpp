@@ -100,14 +100,7 @@ struct Executor::State {
     return static_cast<std::byte*>(of.data()) + buffer.offset;
   }
 
-  const Buffer& state_buffer(StateIndex s) const {
-    const MeshProgram& program = mine(0);
-    return program.buffers[program.state_buffer[s]];
-  }
-  std::byte* state_address(StateIndex s) const { return static_cast<std::byte*>(address(state_buffer(s))); }
-  std::size_t state_bytes(StateIndex s) const {
-    return static_cast<std::size_t>(byte_count(state_buffer(s).tile));
-  }
+  const Buffer& buffer_of(const StateTile& tile) const { return mine(0).buffers[tile.buffer]; }
 
   /// The inputs in memory from which the device copies while the host goes on.
   const StepInputs& staged(const StepInputs& inputs) {
@@ -223,17 +216,19 @@ Indexed<StateIndex, int> Executor::state_terms() const {
   return alpa::state_terms(state_->graph, *state_->programs[0]);
 }
 
-void Executor::write_state(StateIndex state, const void* host) {
-  write_state(state, 0, {static_cast<const std::byte*>(host), state_->state_bytes(state)});
+void Executor::write_state(const StateTile& tile, const void* host) {
+  write_state(tile, 0,
+              {static_cast<const std::byte*>(host), static_cast<std::size_t>(byte_count(tile.tile))});
 }
 
-void Executor::read_state(StateIndex state, void* host) {
-  read_state(state, 0, {static_cast<std::byte*>(host), state_->state_bytes(state)});
+void Executor::read_state(const StateTile& tile, void* host) {
+  read_state(tile, 0, {static_cast<std::byte*>(host), static_cast<std::size_t>(byte_count(tile.tile))});
 }
 
-void Executor::write_state(StateIndex state, std::int64_t first, std::span<const std::byte> host) {
-  std::byte* const to = state_->state_address(state) + first;
-  if (state_->state_buffer(state).space == MemorySpace::host) {
+void Executor::write_state(const StateTile& tile, std::int64_t first, std::span<const std::byte> host) {
+  const Buffer& buffer = state_->buffer_of(tile);
+  std::byte* const to = static_cast<std::byte*>(state_->address(buffer)) + first;
+  if (buffer.space == MemorySpace::host) {
     std::ranges::copy(host, to);
     return;
   }
@@ -241,9 +236,10 @@ void Executor::write_state(StateIndex state, std::int64_t first, std::span<const
   state_->stream().synchronize();
 }
 
-void Executor::read_state(StateIndex state, std::int64_t first, std::span<std::byte> host) {
-  const std::byte* const from = state_->state_address(state) + first;
-  if (state_->state_buffer(state).space == MemorySpace::host) {
+void Executor::read_state(const StateTile& tile, std::int64_t first, std::span<std::byte> host) {
+  const Buffer& buffer = state_->buffer_of(tile);
+  const std::byte* const from = static_cast<const std::byte*>(state_->address(buffer)) + first;
+  if (buffer.space == MemorySpace::host) {
     std::copy_n(from, host.size(), host.begin());
     return;
   }

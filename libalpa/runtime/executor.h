@@ -47,10 +47,10 @@ class Executor {
   std::vector<StateTile> state_tiles() const;
   Indexed<StateIndex, int> state_terms() const;  ///< of all devices
   /// Host copies of all bytes of a tile, or of those from `first` on; blocks until done.
-  void write_state(StateIndex state, const void* host);
-  void read_state(StateIndex state, void* host);
-  void write_state(StateIndex state, std::int64_t first, std::span<const std::byte> host);
-  void read_state(StateIndex state, std::int64_t first, std::span<std::byte> host);
+  void write_state(const StateTile&, const void* host);
+  void read_state(const StateTile&, void* host);
+  void write_state(const StateTile&, std::int64_t first, std::span<const std::byte> host);
+  void read_state(const StateTile&, std::int64_t first, std::span<std::byte> host);
 
   /// Runs one step of programs[which] and waits for it; returns what came out. Where updates come in the
   /// next step (Program::defers_updates), that is known in the next step, and returned then: nothing after

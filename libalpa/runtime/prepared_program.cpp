@@ -10,6 +10,7 @@
 namespace alpa {
 
 bool acts(const PreparedStep& step, const Program& program, const StepContext& context) {
+  if (!step.is_here) return false;
   const bool is_rest = step.when == When::of_step_before;
   switch (context.pass) {
     case Pass::corrections:
@@ -60,6 +61,7 @@ PreparedProgram::PreparedProgram(const Graph& graph, const Program& program, Mes
               ? prepare_emulated_move(seconds[i], clock_of_lane(instruction.lane))
               : std::visit([&](const auto& body) { return prepare(body, site); }, instruction.body),
           instruction.when,
+          owner_of(mesh_, instruction).is_at(coordinate),
           std::move(waits[s][i]),
           fmt::format("{} of the {}", instruction_label(instruction, graph), segment_text(mesh_.segments[s])),
           {mesh, static_cast<int>(s), -1, static_cast<int>(i), instruction.lane, time_kind(instruction)}};

@@ -75,6 +75,7 @@ std::unique_ptr<PreparedInstruction> prepare(const Load&, const StepSite&);
 std::unique_ptr<PreparedInstruction> prepare(const Compute&, const StepSite&);
 std::unique_ptr<PreparedInstruction> prepare(const Convert&, const StepSite&);
 std::unique_ptr<PreparedInstruction> prepare(const Shift&, const StepSite&);
+std::unique_ptr<PreparedInstruction> prepare(const OwnerCollective&, const StepSite&);
 std::unique_ptr<PreparedInstruction> prepare(const Send&, const StepSite&);
 std::unique_ptr<PreparedInstruction> prepare(const Receive&, const StepSite&);
 std::unique_ptr<PreparedInstruction> prepare(const Unpack&, const StepSite&);

@@ -2,8 +2,8 @@
 // nothing of the planner.
 //
 //   bench_synchronisation [--check] [--row ROW] [--rounds N] [--steps N] [--plot FILE.svg]
-//     ROW: overlap, hybrid, crossover, buckets, priority, zero, wire, low-rank, delay, presets, bandwidth,
-//     pairs
+//     ROW: overlap, hybrid, crossover, buckets, priority, zero, owners, wire, low-rank, delay, presets,
+//     bandwidth, pairs
 //
 // A perceptron of equal layers, data-parallel over four emulated hosts of one rank at 1 Gbit/s; computations
 // are emulated. Medians of rounds in turn. Targets stand in synchronisation_targets.toml; with --check the
@@ -49,6 +49,11 @@ struct Formula {
   double more_products_s() const { return 2 * (kHosts - 1) * samples * weights() / flops_per_s; }
 
   double in_turn_s() const { return forward_s() + backward_s() + sums_s(weights() + others()); }
+  /// One device adds up all of it and hands it out (a lone parameter server): its interface takes the bytes
+  /// of all others, once in each direction.
+  double lone_owner_s() const {
+    return forward_s() + backward_s() + 2 * (kHosts - 1) * 4 * (weights() + others()) / kBytesPerS;
+  }
   /// Both factors of that rank of each large weight in place of its gradient (PowerSGD, NeurIPS'19), and the
   /// products with the gradient and its error that they take: two for each factor, and what is left out.
   double low_rank_s(double rank) const {
@@ -284,6 +289,19 @@ void zero_row(const Options& o, HeldTargets& tally) {
   hold_gain(o, tally, formula.in_turn_s() / formula.split_beside_s(), s[0] / s[2]);
 }
 
+/// One device that updates everything, or all of them, each its rows.
+void owners_row(const Options& o, HeldTargets& tally) {
+  constexpr int samples = 512;
+  const Formula formula = as_long_as_sums(samples);
+  fmt::print("updates at owners, sums take as long as forward and backward: {:.1f} GFLOP/s a device\n",
+             formula.flops_per_s / 1e9);
+  const std::string owners = "--method data-parallel --sync one --owners ";
+  const std::vector<double> s =
+      Measuring(samples, formula.flops_per_s / 1e12, 50, o.rounds, o.steps)
+          .run({{owners + "first"}, {owners + "balanced"}, {owners + "even"}, {kSums}});
+  hold_gain(o, tally, formula.lone_owner_s() / formula.in_turn_s(), s[0] / s[2]);
+}
+
 /// Sums in half of the bytes, in turn with the computation.
 void wire_row(const Options& o, HeldTargets& tally) {
   constexpr int samples = 512;
@@ -336,10 +354,11 @@ struct Row {
   std::string_view name;
   void (*run)(const Options&, HeldTargets&);
 };
-constexpr Row kRows[] = {{"overlap", overlap_row}, {"hybrid", hybrid_row},       {"crossover", crossover_row},
-                         {"buckets", buckets_row}, {"priority", priority_row},   {"zero", zero_row},
-                         {"wire", wire_row},       {"low-rank", low_rank_row},   {"delay", delay_row},
-                         {"presets", presets_row}, {"bandwidth", bandwidth_row}, {"pairs", pairs_row}};
+constexpr Row kRows[] = {{"overlap", overlap_row}, {"hybrid", hybrid_row},     {"crossover", crossover_row},
+                         {"buckets", buckets_row}, {"priority", priority_row}, {"zero", zero_row},
+                         {"owners", owners_row},   {"wire", wire_row},         {"low-rank", low_rank_row},
+                         {"delay", delay_row},     {"presets", presets_row},   {"bandwidth", bandwidth_row},
+                         {"pairs", pairs_row}};
 
 int run(const std::vector<std::string>& words) {
   bool check = false;
@@ -353,10 +372,10 @@ int run(const std::vector<std::string>& words) {
     if (i + 1 < words.size() && words[i] == "--steps") options.steps = std::stoi(words[i + 1]);
   }
   if (!row.empty() && std::ranges::find(kRows, row, &Row::name) == std::end(kRows))
-    throw Error(
-        ErrorKind::usage, "no row is called " + row,
-        "overlap, hybrid, crossover, buckets, priority, zero, wire, low-rank, delay, presets, bandwidth "
-        "or pairs");
+    throw Error(ErrorKind::usage, "no row is called " + row,
+                "overlap, hybrid, crossover, buckets, priority, zero, owners, wire, low-rank, delay, "
+                "presets, bandwidth "
+                "or pairs");
   if (const int status = status_of_hosts(); status != 0) return status;
   TomlDocument document = read_toml(ALPA_SOURCE_DIR "/tests/commands/synchronisation_targets.toml");
   options.of_formula = document.root().number("of_formula");

@@ -30,6 +30,10 @@ TEST(ComparePlans, PrintsEachDifferenceInALine) {
               p.sync = {{3_v, 0}, {5_v, 0}};
             }),
             "sums of gradients are added up in other buckets, or in another order\n");
+  EXPECT_EQ(difference([](Plan& p) {
+              p.sync = {{3_v, -1, 0, {{16, 1}}}};
+            }),
+            "updates are shared out between devices in another way\n");
   EXPECT_EQ(difference([](Plan& p) { p.micro_batches = 2; }), "micro-batches: 4 | 2\n");
   EXPECT_EQ(difference([](Plan& p) { p.method = "by hand"; }), "method: " + plan.method + " | by hand\n");
   EXPECT_EQ(difference([](Plan& p) { p.stages[0_s].recomputed_layers = 2; }),

@@ -74,6 +74,19 @@ TEST_F(PlanFile, HoldsTheBucketsOfSumsOfGradients) {
               AllOf(HasSubstr("all-reduce over 2 devices (axis 0)"), Not(HasSubstr("in a bucket"))));
 }
 
+TEST_F(PlanFile, HoldsWhichDeviceUpdatesWhat) {
+  Plan plan = lowered_.plan;
+  plan.sync = with_owners(plan, GraphUses(lowered_.graph), OwnerRule::parts);
+  ASSERT_FALSE(plan.sync.empty());
+  const auto path = written("a.h5", plan);
+  EXPECT_EQ(read_plan(path), plan);
+  EXPECT_THAT(output_of("h5dump -d /sync/way " + path.string()),
+              HasSubstr("summed up at 2 owners of 2 devices (axis 0), which update it for all"));
+  EXPECT_THAT(output_of("h5dump -d /sync/owners/name " + path.string()),
+              HasSubstr(value_of(lowered_.graph, plan.sync.front().sum).name));
+  EXPECT_NE(output_of("h5diff " + path.string() + " " + written("b.h5", lowered_.plan).string()), "");
+}
+
 TEST_F(PlanFile, HoldsWhatRestsOnTheHost) {
   Plan plan = lowered_.plan;
   plan.on_host = states_of_updates_alone(GraphUses(lowered_.graph));

@@ -97,7 +97,7 @@ StatesByName parameters_of(const TinyTraining& training, Executor& executor) {
     if (!state.is_parameter) continue;
     std::vector<std::byte>& bytes = parameters[state.name];
     bytes.resize(static_cast<std::size_t>(byte_count(tile.tile)));
-    executor.read_state(tile.state, bytes.data());
+    executor.read_state(tile, bytes.data());
   }
   return parameters;
 }
@@ -117,7 +117,7 @@ TEST(DelayedGradients, AreThoseOfSoManyStepsBefore) {
         [&](Executor& executor) {
           for (const StateTile& tile : executor.state_tiles())
             if (const State& state = prompt.graph().states[tile.state]; state.is_parameter)
-              executor.write_state(tile.state, weights[step].at(state.name).data());
+              executor.write_state(tile, weights[step].at(state.name).data());
           ++step;
         });
     EXPECT_EQ(curve.losses, expected.losses);
@@ -196,7 +196,7 @@ TEST(PowerSgd, WouldStayBehindWithoutErrorFeedback) {
     for (const StateTile& tile : executor.state_tiles())
       if (low_rank.graph().states[tile.state].name.ends_with(".error")) {
         const std::vector<std::byte> zeros(static_cast<std::size_t>(byte_count(tile.tile)));
-        executor.write_state(tile.state, zeros.data());
+        executor.write_state(tile, zeros.data());
       }
   };
   const double whole = own.run_on_threads(kSteps).losses.back(),

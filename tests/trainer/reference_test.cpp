@@ -62,7 +62,7 @@ void write_states(Executor& executor, const Graph& graph, const std::vector<Valu
     const StateIndex state = tile.state;
     const Shape& whole = value_of(graph, graph.states[state].value).type.shape;
     const Values mine = slice(states[state], whole, tile.origin, tile.tile.shape);
-    executor.write_state(tile.state, packed(mine, tile.tile.dtype).data());
+    executor.write_state(tile, packed(mine, tile.tile.dtype).data());
   }
 }
 

@@ -99,7 +99,7 @@ Outcome one_step(int ranks, const std::string& role) {
       const State& state = plan.graph.states[tile.state];
       if (!state.name.ends_with(kMoment)) continue;
       std::vector<std::byte> data(static_cast<std::size_t>(byte_count(tile.tile)));
-      executor.read_state(tile.state, data.data());
+      executor.read_state(tile, data.data());
       const Values values = unpacked(data, tile.tile.dtype);
       const std::lock_guard lock(gathering);  // copies are equal, but not written at once
       for_box(value_of(plan.graph, state.value).type.shape, tile.origin, tile.tile.shape,

@@ -121,7 +121,7 @@ Averaged trained(const std::string& method, int devices, int micro_batches, int 
         if (graph.states[tile.state].name == name) {
           ASSERT_EQ(tile.tile.shape, (Shape{kWidth}));
           float values[kWidth];
-          executor.read_state(tile.state, values);
+          executor.read_state(tile, values);
           outcome.averages.insert(outcome.averages.end(), values, values + kWidth);
         }
   });

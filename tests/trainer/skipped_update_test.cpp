@@ -19,7 +19,7 @@ std::vector<std::vector<std::byte>> states_of(Executor& executor) {
   std::vector<std::vector<std::byte>> states;
   for (const StateTile& tile : executor.state_tiles()) {
     states.emplace_back(static_cast<std::size_t>(byte_count(tile.tile)));
-    executor.read_state(tile.state, states.back().data());
+    executor.read_state(tile, states.back().data());
   }
   return states;
 }

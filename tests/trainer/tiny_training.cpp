@@ -221,7 +221,7 @@ void add_tiles(Executor& executor, const Graph& graph, TermsOfStates& states) {
                                      std::numeric_limits<double>::quiet_NaN())
                         .first->second;
     std::vector<std::byte> bytes(static_cast<std::size_t>(byte_count(tile.tile)));
-    executor.read_state(tile.state, bytes.data());
+    executor.read_state(tile, bytes.data());
     const Values mine = unpacked(bytes, tile.tile.dtype);
     std::size_t other = 0;
     for_box(whole, tile.origin, tile.tile.shape, [&](std::size_t in_whole, std::size_t in_tile) {

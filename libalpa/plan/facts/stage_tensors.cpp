@@ -8,6 +8,7 @@
 
 #include "libalpa/plan/facts/synchronisation.h"
 #include "libalpa/plan/facts/training_state.h"
+#include "libalpa/plan/owned_updates.h"
 #include "libalpa/plan/reduced_gradients.h"
 
 namespace alpa {
@@ -84,7 +85,10 @@ StageTensors stage_tensors(const Placement& placement, StageIndex stage) {
   const MeshIndex on = placement.mesh_of_stage(stage);
   const Conversions conversions(placement.plan().cluster, placement.plan().meshes[on]);
   LayoutGroups optimizer, gradients, synchronisation, activations;
+  const std::set<ValueIndex> at_owners = states_at_owners(placement.plan(), placement.uses());
   for_each_training_state(placement, stage, [&](const State& parameter, ValueIndex v, bool is_state) {
+    if (at_owners.contains(v))
+      return optimizer.add("each row at its owner", graph.states[placement.uses().state_at[v]].name);
     if (layout(v) == layout(parameter.value)) return;
     if (is_state)
       optimizer.add(words(v), graph.states[placement.uses().state_at[v]].name);

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 #include <string_view>
 #include <vector>
 
@@ -35,9 +36,12 @@ class SynchronisationWords {
     const Node& sums = node_of(graph_, summing);
     for (std::size_t i = 0; i < sums.operands.size(); ++i)
       add_gradient(sums.operands[i], placement_.node_layout(summing).operands[i]);
-    add_rest(sum, placement_.layout_at_rest(sum, mesh_));
-    if (words_.empty()) return "no communication";
     const GradientSync sync = placement_.plan().sync_of(sum);
+    if (sync.owners.empty())
+      add_rest(sum, placement_.layout_at_rest(sum, mesh_));
+    else
+      add_owners(sum, sync.owners);
+    if (words_.empty()) return "no communication";
     if (sync.bucket >= 0) words_.emplace_back("in a bucket");
     if (sync.turn > 0) words_.emplace_back("first used first");
     return fmt::format("{}", fmt::join(words_, ", "));
@@ -51,6 +55,21 @@ class SynchronisationWords {
       words_.push_back(fmt::format(
           "{} over {} devices (axis {}){}{}", conversion_name(step.kind), shape_[step.axis], step.axis,
           step.wire_type ? fmt::format(" in {}", dtype_name(*step.wire_type)) : "", when));
+  }
+
+  void add_owners(ValueIndex sum, const std::vector<OwnedRows>& parts) {
+    const Conversion& steps =
+        *conversions_.between(value_of(graph_, sum).type, placement_.layout_at_rest(sum, mesh_),
+                              placement_.layout_in_update(sum, mesh_), {});
+    std::set<int> owners;
+    for (const OwnedRows& part : parts) owners.insert(part.owner);
+    const int axis = steps.front().axis, devices = shape_[axis];
+    words_.push_back(
+        owners.size() == 1
+            ? fmt::format("summed up at device {} of {} (axis {}), which updates it for all", *owners.begin(),
+                          devices, axis)
+            : fmt::format("summed up at {} owners of {} devices (axis {}), which update it for all",
+                          owners.size(), devices, axis));
   }
 
   void add_gradient(ValueIndex gradient, const ShardingSpec& summed) {

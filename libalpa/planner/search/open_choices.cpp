@@ -1,5 +1,6 @@
 // What proposals leave open, once their stages are solved.
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "libalpa/plan/update_timing.h"
@@ -15,6 +16,12 @@ namespace alpa {
 void ProposalTrials::set_buckets(Plan& plan, const SumsForBuckets& sums) const {
   plan.sync = buckets(options_) ? sums.in_buckets(*buckets(options_)) : sums.in_soonest_buckets(plan, costs_);
   if (sum_order(options_) == SumOrder::first_use) plan.sync = sums.in_turns(plan, costs_);
+  give_owners(plan, sums.uses());
+}
+
+void ProposalTrials::give_owners(Plan& plan, const GraphUses& uses) const {
+  const OwnerRule rule = owner_rule(options_).value_or(OwnerRule::none);
+  if (rule != OwnerRule::none) plan.sync = with_owners(plan, uses, rule);
 }
 
 /// Of what the options leave open. The stages were solved without: what arrives early takes memory, as copies
@@ -72,12 +79,25 @@ void ProposalTrials::take_what_pays(Plan& plan, const PricedGraph& priced, const
     predict_steady(other, priced.graph, costs_);
     if (fits(other)) plan = std::move(other);
   }
+  offer_syncs(plan, sums, offer, patience);
+  if (owner_rule(options_)) return;
+  for (const Word<OwnerRule>& word : owner_words()) {
+    Plan other = plan;
+    other.sync = with_owners(plan, sums.uses(), word.value);
+    if (other.sync != plan.sync) offer(std::move(other));
+  }
+}
+
+/// Other buckets, in other turns.
+void ProposalTrials::offer_syncs(Plan& plan, const SumsForBuckets& sums,
+                                 const std::function<void(Plan)>& offer, const Patience& patience) const {
   if (is_in_turn(LaneKind::collective, plan.overlap)) return;
   std::vector<std::vector<GradientSync>> tried{plan.sync};
   const auto offer_sync = [&](std::vector<GradientSync> sync) {
     if (std::ranges::find(tried, sync) != tried.end()) return;
     Plan other = plan;
     other.sync = tried.emplace_back(std::move(sync));
+    give_owners(other, sums.uses());
     offer(std::move(other));
   };
   // Where steps do not overlap each other, the next forward waits for all sums.

@@ -63,6 +63,7 @@ PinnedPlan pin_of(TomlDocument document) {
   pin.updates = root.word("updates", pin.updates, update_choices());
   pin.sync = root.word("sync", pin.sync, sync_choices());
   pin.sync_order = root.word("sync_order", pin.sync_order, sync_order_choices());
+  pin.owners = root.word("owners", pin.owners, owner_choices());
   pin.offload = root.word("offload", pin.offload, offload_choices());
   pin.stages_per_mesh = static_cast<int>(root.integer("stages_per_mesh", 1, between(1, kMostStagesPerMesh)));
   int layer = 0, devices = 0;

@@ -12,6 +12,7 @@ namespace alpa {
 ///     overlap = "none"           # likewise of --overlap; the search beside the pin has the same
 ///     transfers = "auto"         # likewise of --transfers
 ///     updates = "after-norm"     # likewise of --updates, as overlap
+///     owners = "none"            # likewise of --owners, as overlap
 ///     offload = "optimizer"      # likewise of --offload
 ///     [[stage]]
 ///     layers = 3                 # that many further layers of the model

@@ -76,8 +76,11 @@ class ProposalTrials {
   void solve_open(const PricedGraph&, Attempt&, int threads) const;
   void solve(const PricedGraph&, Attempt&, std::size_t stage, double enough) const;
   void set_buckets(Plan&, const SumsForBuckets&) const;
+  void give_owners(Plan&, const GraphUses&) const;
   void take_what_pays(Plan&, const PricedGraph&, const StageTransfers&, const SumsForBuckets&,
                       const Patience&) const;
+  void offer_syncs(Plan&, const SumsForBuckets&, const std::function<void(Plan)>& offer,
+                   const Patience&) const;
   std::optional<Plan> plan_of(const PricedGraph&, const Proposal&, const std::string& method,
                               const std::string& schedule, const Patience&) const;
 

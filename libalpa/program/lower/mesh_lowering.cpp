@@ -36,9 +36,11 @@ MeshLowering::MeshLowering(const Placement& placement, MeshIndex mesh, Purpose p
 
 MeshProgram MeshLowering::run() {
   find_kept_values();
+  find_owned_updates();
   // All states first, in the graph's order: the arena begins with them, whatever uses them when.
   for (const StateIndex s : graph_.states.indices()) {
     const ValueIndex value = graph_.states[s].value;
+    if (!values_.program().state_parts[s].empty()) continue;
     if (placement_.mesh_of_value(value) == mesh_ || is_used(value)) values_.state_buffer(s);
   }
   for (const StageIndex stage : stages_) lower_forward(stage);

@@ -46,6 +46,9 @@ class MeshLowering {
   void correct_update();
   BufferIndex split_sum(ValueIndex sum);
   void sum_gradients();
+  void find_owned_updates();
+  void reduce_to_owners(const std::vector<ValueIndex>& sums);
+  void emit_owned_update(NodeIndex);
   void sum_held_gradients();
   void receive_values_made_in(Phase);
   void send_to_other_meshes(ValueIndex value);
@@ -58,7 +61,8 @@ class MeshLowering {
   BufferIndex workspace(const OpDef&, const OpCall&);
   void emit_rounds(Compute, const NodeLayout&);
   void emit_gradient_norm(const Node&);
-  void add_up(NodeIndex node, BufferIndex tile, const ShardingSpec&, BufferIndex into, bool first);
+  void add_up(NodeIndex node, BufferIndex tile, int copies, BufferIndex into, bool first);
+  void add_up_owned(NodeIndex node, ValueIndex gradient, const ShardingSpec&, BufferIndex into);
   void emit_sum(const std::vector<ValueIndex>& values, BufferIndex into);
   void emit_global_sum();
   NodeIndex fused_accumulator(const Node&, const NodeLayout&) const;
@@ -87,6 +91,16 @@ class MeshLowering {
   bool splits_early_;
   std::map<ValueIndex, BufferIndex> split_sums_;  ///< of gradients, as updates take them
   std::set<ValueIndex> held_sums_;                ///< those of gradients of steps before, added up early
+  struct OwnedUpdate {
+    ValueIndex sum;
+    int axis = 0;
+    std::vector<MeshValues::Part> parts;
+    std::vector<BufferIndex> sums;  ///< [part] once they are summed up
+    bool is_made = false;
+  };
+  OwnedUpdate* owned_update_of(ValueIndex sum);  ///< null: it has no owners
+  std::map<NodeIndex, OwnedUpdate> owned_;       ///< by the update
+  std::map<int, OwnerCollective> handed_out_;    ///< by bucket, parameters that owners have updated so far
   MeshValues values_;
   std::set<NodeIndex> skipped_;  ///< accumulate nodes fused into their producers
 };

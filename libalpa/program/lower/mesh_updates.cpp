@@ -59,7 +59,10 @@ void MeshLowering::lower_update() {
     const Node& node = node_of(graph_, n);
     if (node.phase != Phase::update) continue;
     if (!node.op->reduces_globally) {
-      if (here(n)) emit_node(n);
+      if (owned_.contains(n))
+        emit_owned_update(n);
+      else if (here(n))
+        emit_node(n);
       continue;
     }
     emit_gradient_norm(node);
@@ -139,9 +142,10 @@ void MeshLowering::sum_gradients() {
     if (!is_sum_alone(each.steps))
       values_.bring_to(each.sum, split_sum(each.sum));
     else if (bucket < 0)
-      values_.fetch_for_segment(each.sum);
+      owned_update_of(each.sum) ? reduce_to_owners({each.sum}) : (void)values_.fetch_for_segment(each.sum);
     else if (buckets.at(bucket).back() == each.sum)
-      values_.sum_together(buckets.at(bucket));
+      owned_update_of(each.sum) ? reduce_to_owners(buckets.at(bucket))
+                                : values_.sum_together(buckets.at(bucket));
   }
   values_.set_early(false);
 }
@@ -165,10 +169,9 @@ void MeshLowering::sum_held_gradients() {
 }
 
 /// A node's operator over one tile, each element of the whole counted once over all copies.
-void MeshLowering::add_up(NodeIndex node, BufferIndex tile, const ShardingSpec& layout, BufferIndex into,
-                          bool first) {
+void MeshLowering::add_up(NodeIndex node, BufferIndex tile, int copies, BufferIndex into, bool first) {
   const OpDef& op = *node_of(graph_, node).op;
-  const Attributes attributes{{"weight", 1.0 / replica_count(layout, shape())}};
+  const Attributes attributes{{"weight", 1.0 / copies}};
   const std::vector<TensorType> operands{values_.buffer(tile).tile};
   const BufferIndex own = workspace(op, {operands, attributes});
   values_.emit(
@@ -178,12 +181,17 @@ void MeshLowering::add_up(NodeIndex node, BufferIndex tile, const ShardingSpec& 
 /// Each rank adds the squares of its tiles, divided by the number of copies, so that one sum over all ranks
 /// counts every element once.
 void MeshLowering::emit_gradient_norm(const Node& node) {
-  bool first = true;
+  const NodeIndex n = graph_.nodes.index_of(node);
+  const BufferIndex into = values_.program().gradient_square_sum;
+  bool first = owned_.empty();
+  if (!first) values_.emit(Zero{into});
   for (const ValueIndex gradient : node.operands) {
     if (placement_.mesh_of_value(gradient) != mesh_) continue;
     const ShardingSpec layout = placement_.layout_in_update(gradient, mesh_);
-    add_up(graph_.nodes.index_of(node), values_.obtain(gradient, layout), layout,
-           values_.program().gradient_square_sum, first);
+    if (owned_update_of(gradient))
+      add_up_owned(n, gradient, layout, into);
+    else
+      add_up(n, values_.obtain(gradient, layout), replica_count(layout, shape()), into, first);
     first = false;
   }
   if (first) values_.emit(Zero{values_.program().gradient_square_sum});
@@ -203,7 +211,8 @@ void MeshLowering::emit_sum(const std::vector<ValueIndex>& values, BufferIndex i
   for (const ValueIndex value : values) {
     const NodeIndex producer = value_of(graph_, value).producer;
     if (!here(producer)) continue;
-    add_up(producer, values_.fetch_resting(value), values_.resting_layout(value), into, first);
+    add_up(producer, values_.fetch_resting(value), replica_count(values_.resting_layout(value), shape()),
+           into, first);
     first = false;
   }
   if (first) values_.emit(Zero{into});

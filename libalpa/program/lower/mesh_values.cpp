@@ -31,6 +31,7 @@ MeshValues::MeshValues(const Placement& placement, MeshIndex mesh,
   program_.mesh = conversions_.mesh();
   program_.lanes = {Lane{}};
   program_.state_buffer.assign(graph_.states.size(), BufferIndex());
+  program_.state_parts.assign(graph_.states.size(), {});
 }
 
 void MeshValues::begin_segment(StageIndex stage, SegmentKind kind) {
@@ -65,6 +66,9 @@ int MeshValues::lane_of(const InstructionBody& body) {
                                                         : Lane{LaneKind::collective, i.step.axis, {}, {}};
           },
           [](const Shift& i) {
+            return Lane{LaneKind::collective, i.axis, {}, {}};
+          },
+          [](const OwnerCollective& i) {
             return Lane{LaneKind::collective, i.axis, {}, {}};
           },
           [&](const Send& i) { return message_lane(LaneKind::send, i.transfer); },
@@ -156,6 +160,32 @@ BufferIndex MeshValues::state_buffer(StateIndex state) {
     kept_[s.value] = buffer;
   }
   return buffer;
+}
+
+void MeshValues::state_in_parts(StateIndex state, const std::vector<Part>& parts) {
+  const State& s = graph_.states[state];
+  const ShardingSpec layout = resting_layout(s.value);
+  TensorType tile = tile_type(value_of(graph_, s.value).type, layout, shape());
+  for (const Part& part : parts) {
+    tile.shape[0] = part.rows;
+    const BufferIndex b = new_buffer(s.name, s.value, layout, tile, Residence::state);
+    program_.buffers[b].owner = part.owner;
+    program_.buffers[b].first_row = part.first_row;
+    program_.state_parts[state].push_back(b);
+  }
+}
+
+std::vector<BufferIndex> MeshValues::views_of_rows(BufferIndex whole, const std::vector<Part>& parts) {
+  std::vector<BufferIndex> views;
+  TensorType tile = buffer(whole).tile;
+  const std::int64_t row_bytes = byte_count(tile) / tile.shape[0];
+  for (const Part& part : parts) {
+    tile.shape[0] = part.rows;
+    views.push_back(new_view(buffer(whole).name, whole, part.first_row * row_bytes, tile));
+    program_.buffers.back().owner = part.owner;
+    program_.buffers.back().first_row = part.first_row;
+  }
+  return views;
 }
 
 /// What rests there, or in this segment stands for it.

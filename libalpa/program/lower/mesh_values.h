@@ -57,6 +57,13 @@ class MeshValues {
   /// For so many messages on their way at once.
   BufferIndex message_memory(const std::string& name, std::int64_t bytes, std::int64_t messages);
   BufferIndex state_buffer(StateIndex state);
+  /// Rows of a tile that one device along an axis owns.
+  struct Part {
+    std::int64_t first_row = 0, rows = 0;
+    Owner owner;
+  };
+  void state_in_parts(StateIndex state, const std::vector<Part>&);
+  std::vector<BufferIndex> views_of_rows(BufferIndex whole, const std::vector<Part>&);
 
   /// The buffer in which a value rests here; made if it is not there yet.
   BufferIndex resting_buffer(ValueIndex value, DType);

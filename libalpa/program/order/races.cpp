@@ -52,6 +52,10 @@ class Races {
         const std::vector<Instruction>& instructions = mesh_.segment_of(run).instructions;
         for (std::size_t i = 0; i < instructions.size(); ++i) step(r, i, instructions[i]);
       }
+    for (const BufferIndex b : mesh_.buffers.indices())
+      if (mesh_.buffers[b].residence == Residence::state && places_[b][0].holds == kNothing)
+        refuse_program(index_,
+                       fmt::format("{} ends the step as its owners alone have it", buffer_words(mesh_, b)));
   }
 
  private:
@@ -192,7 +196,10 @@ class Races {
       for (const BufferIndex other : others->second) {
         wait_for(places_[other][slot]);
         if (writes) {
-          places_[other][slot].holds = micro_batch;
+          // What its owner alone has is nothing on other devices, until that goes to them.
+          const bool is_everywhere =
+              buffer.owner.is_everybody() || buffer.owner == mesh_.buffers[other].owner;
+          places_[other][slot].holds = is_everywhere ? micro_batch : kNothing;
           places_[other][slot].of = other;
         }
       }

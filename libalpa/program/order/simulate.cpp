@@ -35,6 +35,14 @@ std::int64_t shifted_bytes(const MeshProgram& stage, const Shift& shift) {
   return bytes;
 }
 
+/// [place along the axis] What it owns of the collective.
+std::vector<std::int64_t> owned_bytes(const MeshProgram& mesh, const OwnerCollective& collective) {
+  std::vector<std::int64_t> bytes(static_cast<std::size_t>(mesh.mesh.shape[collective.axis]));
+  for (const BufferIndex b : collective.owned)
+    bytes[static_cast<std::size_t>(mesh.buffers[b].owner.place)] += byte_count(tile(mesh, b));
+  return bytes;
+}
+
 /// Every instruction has a price, so that none is free by being forgotten.
 double seconds_of(const Program& program, const MeshProgram& stage, const Instruction& instruction,
                   const CostModel& all_costs) {
@@ -53,6 +61,9 @@ double seconds_of(const Program& program, const MeshProgram& stage, const Instru
             return step_seconds(i.step, tile(stage, i.from), tile(stage, i.to), stage.mesh, costs);
           },
           [&](const Shift& i) { return shift_seconds(shifted_bytes(stage, i), stage.mesh, i.axis, costs); },
+          [&](const OwnerCollective& i) {
+            return owners_seconds(i.reduces, owned_bytes(stage, i), stage.mesh, i.axis, costs);
+          },
           [&](const Send& i) { return copy(i.packed); },
           [&](const Receive& i) {
             const StageTransfer& transfer = program.transfers[i.transfer];
@@ -156,6 +167,7 @@ Timeline simulate_steps(const Program& program, const CostModel& costs, Overlap 
                         bool keep_rows) {
   const std::vector<Dependences> waits = dependences(program);
   std::vector<std::vector<std::vector<double>>> seconds;  // [mesh][segment][instruction]
+  std::vector<std::vector<std::vector<bool>>> runs_here;  // likewise: on the devices that own the most
   Timeline timeline;
   timeline.meshes.resize(program.meshes.size());
   timeline.hidden.resize(program.meshes.size());
@@ -163,8 +175,16 @@ Timeline simulate_steps(const Program& program, const CostModel& costs, Overlap 
   for (const MeshIndex m : program.meshes.indices()) {
     const MeshProgram& mesh = program.meshes[m];
     seconds.emplace_back();
-    for (const Segment& segment : mesh.segments)
+    runs_here.emplace_back();
+    std::vector<int> fullest;  // [axis]
+    for (int axis = 0; axis < static_cast<int>(mesh.mesh.shape.size()); ++axis)
+      fullest.push_back(mesh.fullest_place(axis));
+    for (const Segment& segment : mesh.segments) {
       seconds.back().push_back(instruction_seconds(program, mesh, segment, costs));
+      std::vector<bool>& runs = runs_here.back().emplace_back();
+      for (const Instruction& instruction : segment.instructions)
+        runs.push_back(owner_of(mesh, instruction).is_at(fullest));
+    }
     occupations.emplace_back(timeline.meshes[m], timeline.hidden[m]);
   }
   SharedNetwork network(program, costs);
@@ -198,7 +218,7 @@ Timeline simulate_steps(const Program& program, const CostModel& costs, Overlap 
     const auto [m, r, i, step] = turn.what;
     const SegmentRun& run = program.meshes[m].schedule[r];
     const Instruction& instruction = walk.instruction(turn.what);
-    if (!acts(instruction.when, run.micro_batch, program.micro_batches)) {
+    if (!runs_here[m][run.segment][i] || !acts(instruction.when, run.micro_batch, program.micro_batches)) {
       walk.done(turn, turn.ready_s);
       continue;
     }
@@ -312,6 +332,7 @@ TimeKind time_kind(const Instruction& instruction) {
                                                                       : TimeKind::collective;
                         },
                         [](const Shift&) { return TimeKind::collective; },
+                        [](const OwnerCollective&) { return TimeKind::collective; },
                         [](const Send&) { return TimeKind::transfer; },
                         [](const Receive&) { return TimeKind::transfer; },
                         [](const Unpack&) { return TimeKind::transfer; },
@@ -331,6 +352,9 @@ std::string instruction_label(const Instruction& instruction, const Graph& graph
           [&](const Compute& i) { return fmt::format("{} {}", i.op->name, node_of(graph, i.node).name); },
           [](const Convert& i) { return fmt::format("{} {}", conversion_name(i.step.kind), i.step.axis); },
           [](const Shift& i) { return fmt::format("shift {}", i.axis); },
+          [](const OwnerCollective& i) {
+            return fmt::format("{} {}", owner_collective_name(i.reduces), i.axis);
+          },
           [](const Send& i) { return fmt::format("send {}", i.transfer); },
           [](const Receive& i) { return fmt::format("receive {}", i.transfer); },
           [](const Unpack& i) { return fmt::format("unpack {}", i.transfer); },

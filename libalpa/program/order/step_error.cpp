@@ -29,6 +29,10 @@ std::string cost_kind(const Program& program, const MeshProgram& mesh, const Ins
             return kind_on_axis(collective_of(i.step.kind), program, mesh, i.step.axis);
           },
           [&](const Shift& i) { return kind_on_axis(CollectiveKind::shift, program, mesh, i.axis); },
+          [&](const OwnerCollective& i) {
+            return kind_on_axis(i.reduces ? CollectiveKind::reduce_scatter : CollectiveKind::all_gather,
+                                program, mesh, i.axis);
+          },
           [](const Send&) { return std::string(kCostOfCopies); },
           [&](const Receive& i) {
             return cost_kind_of_collective(

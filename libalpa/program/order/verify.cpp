@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -108,9 +109,56 @@ void check_slots(const MeshProgram& program, MeshIndex mesh, BufferIndex b, int 
                                      buffer_words(program, buffer.slots_in)));
 }
 
-/// Where the buffers lie: within the arena, and none that outlasts a segment shares a byte with another that
-/// is no view of it, nor has slots of it. Those of one segment may, which check_sharing() looks at.
-void check_places(const MeshProgram& program, MeshIndex mesh, int micro_batches) {
+/// What touches something of an owner touches nothing of another: it runs there alone. An OwnerCollective has
+/// all of what every device has of it, each element in one piece.
+void check_owners(const MeshProgram& program, MeshIndex mesh) {
+  const auto is_axis = [&](int axis) { return axis >= 0 && axis < std::ssize(program.mesh.shape); };
+  for (const BufferIndex b : program.buffers.indices()) {
+    const Owner& owner = program.buffers[b].owner;
+    if (!owner.is_everybody() &&
+        (!is_axis(owner.axis) || owner.place < 0 || owner.place >= program.mesh.shape[owner.axis]))
+      refuse_program(mesh, fmt::format("{} is of nobody", buffer_words(program, b)));
+  }
+  const auto check = [&](const OwnerCollective& collective) {
+    std::map<BufferIndex, std::vector<std::pair<std::int64_t, std::int64_t>>> pieces;  // by what they lie in
+    for (const BufferIndex b : collective.owned) {
+      const Buffer& piece = program.buffers[b];
+      if (piece.owner.axis != collective.axis)
+        refuse_program(
+            mesh, fmt::format("{} has no owner along axis {}", buffer_words(program, b), collective.axis));
+      pieces[program.whole(b)].emplace_back(piece.view_offset, piece.view_offset + byte_count(piece.tile));
+    }
+    for (const BufferIndex b : collective.everywhere) {
+      auto& of = pieces[program.whole(b)];
+      std::ranges::sort(of);
+      std::int64_t end = 0;
+      for (const auto& [begin, piece_end] : of) end = begin == end ? piece_end : -1;
+      if (program.buffers[b].view_of >= 0 || end != byte_count(program.buffers[b].tile))
+        refuse_program(mesh, fmt::format("the owners of {} have not all of it, or some twice",
+                                         buffer_words(program, b)));
+    }
+    if (pieces.size() != collective.everywhere.size())
+      refuse_program(mesh, "owners have something that not every device has");
+  };
+  for (const Segment& segment : program.segments)
+    for (std::size_t i = 0; i < segment.instructions.size(); ++i) {
+      const Instruction& instruction = segment.instructions[i];
+      if (const auto* collective = std::get_if<OwnerCollective>(&instruction.body)) {
+        check(*collective);
+        continue;
+      }
+      const Owner owner = owner_of(program, instruction);
+      for (const BufferIndex b : buffers_touched(instruction))
+        if (const Owner& other = program.buffers[b].owner; !other.is_everybody() && other != owner)
+          refuse_program(mesh, fmt::format("instruction {} of the {} touches what two devices own", i,
+                                           segment_text(segment)));
+    }
+}
+
+/// Where the buffers lie that devices of this owner have: within the arena, and none that outlasts a segment
+/// shares a byte with another that is no view of it, nor has slots of it. Those of one segment may, which
+/// check_sharing() looks at.
+void check_places(const MeshProgram& program, MeshIndex mesh, int micro_batches, const Owner& here) {
   Indexed<BufferIndex, bool> used(program.buffers.size());
   for (const BufferIndex b : used.indices()) used[b] = program.buffers[b].residence != Residence::segment;
   for (const Segment& segment : program.segments)
@@ -119,7 +167,7 @@ void check_places(const MeshProgram& program, MeshIndex mesh, int micro_batches)
   std::vector<BufferIndex> order;
   for (const BufferIndex b : program.buffers.indices()) {
     const Buffer& buffer = program.buffers[b];
-    if (!used[b]) continue;
+    if (!used[b] || (buffer.owner.axis == here.axis && buffer.owner != here)) continue;
     check_slots(program, mesh, b, micro_batches);
     if (buffer.view_of >= 0) {
       check_view(program, mesh, b);
@@ -150,6 +198,13 @@ void check_places(const MeshProgram& program, MeshIndex mesh, int micro_batches)
     if (!reaching || end(b) > end(*reaching)) reaching = b;
     if (!in_segment(b) && (!lasting || end(b) > end(*lasting))) lasting = b;
   }
+}
+
+void check_places(const MeshProgram& program, MeshIndex mesh, int micro_batches) {
+  std::set<Owner> owners{Owner()};
+  for (const Buffer& buffer : program.buffers) owners.insert(buffer.owner);
+  if (owners.size() > 1) owners.erase(Owner());
+  for (const Owner& owner : owners) check_places(program, mesh, micro_batches, owner);
 }
 
 /// Buffers of one segment share bytes only where all that is done with one surely comes before all that is
@@ -295,6 +350,7 @@ void verify(const Program& program, const std::vector<Dependences>& waits) {
   check_messages(program);
   check_routes(program);
   for (const MeshIndex m : program.meshes.indices()) {
+    check_owners(program.meshes[m], m);
     check_places(program.meshes[m], m, program.micro_batches);
     for (int s = 0; s < static_cast<int>(program.meshes[m].segments.size()); ++s)
       check_sharing(program.meshes[m], m, s, waits[m]);

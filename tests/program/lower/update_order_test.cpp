@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 
+#include "libalpa/base/error.h"
 #include "libalpa/program/order/simulate.h"
 #include "libalpa/program/order/verify.h"
 #include "tests/support/index_literals.h"

@@ -328,7 +328,10 @@ TEST(Simulator, GivesNoInstructionForNothing) {
   Lowered offloaded = ring_of_four();
   offloaded.plan.on_host = states_of_updates_alone(GraphUses(offloaded.graph));
   offloaded.program = lower(offloaded.graph, offloaded.plan);
-  for (const Lowered& lowered : {corrected, offloaded})
+  Lowered owned = two_stages_of_two();
+  owned.plan.sync = with_owners(owned.plan, GraphUses(owned.graph), OwnerRule::even);
+  owned.program = lower(owned.graph, owned.plan);
+  for (const Lowered& lowered : {corrected, offloaded, owned})
     for (const MeshProgram& stage : lowered.program.meshes)
       for (const Segment& segment : stage.segments) {
         const std::vector<double> seconds = instruction_seconds(lowered.program, stage, segment, costs);

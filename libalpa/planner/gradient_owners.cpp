@@ -1,0 +1,153 @@
+#include "libalpa/planner/gradient_owners.h"
+
+#include <algorithm>
+#include <map>
+
+#include "libalpa/base/words.h"
+#include "libalpa/plan/owned_updates.h"
+
+namespace alpa {
+namespace {
+
+constexpr Word<OwnerRule> kOwners[] = {
+    {"none", OwnerRule::none, "no: every device updates all of it"},
+    {"first", OwnerRule::first, "the first device updates everything, as AutoDist's PS does"},
+    {"balanced", OwnerRule::balanced,
+     "each parameter whole, at the device that has the fewest bytes so far, as AutoDist's PSLoadBalancing "
+     "does"},
+    {"parts", OwnerRule::parts, "likewise each in the fewest equal parts, as AutoDist's PartitionedPS does"},
+    {"uneven", OwnerRule::uneven,
+     "likewise each in the fewest parts that are not equal, as AutoDist's UnevenPartitionedPS does"},
+    {"even", OwnerRule::even, "rows of each bucket in shares of as many bytes"},
+};
+
+/// A sum whose update can be shared out, and between how many.
+struct Ownable {
+  ValueIndex sum;
+  OwnableUpdate update;
+  int places = 0;
+  std::int64_t bytes() const { return update.rows * update.row_bytes; }
+};
+
+class Owners {
+ public:
+  explicit Owners(OwnerRule rule) : rule_(rule) {}
+
+  /// [sum] of one bucket, along one axis.
+  std::vector<std::vector<OwnedRows>> of(const std::vector<Ownable>& sums) {
+    std::vector<std::vector<OwnedRows>> owners;
+    if (rule_ == OwnerRule::even) return even_shares(sums);
+    for (const Ownable& sum : sums) {
+      std::vector<OwnedRows>& parts = owners.emplace_back();
+      const std::int64_t rows = sum.update.rows, count = parts_of(sum);
+      for (std::int64_t part = 0; part < count; ++part) {
+        const std::int64_t own = rows * (part + 1) / count - rows * part / count;
+        parts.push_back({own, take(sum, own * sum.update.row_bytes)});
+      }
+    }
+    return owners;
+  }
+
+ private:
+  std::int64_t parts_of(const Ownable& sum) const {
+    if (rule_ == OwnerRule::parts || rule_ == OwnerRule::uneven)
+      for (std::int64_t parts = 2; parts <= std::min<std::int64_t>(sum.places, sum.update.rows); ++parts)
+        if ((sum.update.rows % parts == 0) == (rule_ == OwnerRule::parts)) return parts;
+    return 1;
+  }
+
+  int take(const Ownable& sum, std::int64_t bytes) {
+    std::vector<std::int64_t>& taken = taken_[sum.update.axis];
+    taken.resize(static_cast<std::size_t>(sum.places));
+    const auto at = rule_ == OwnerRule::first ? taken.begin() : std::ranges::min_element(taken);
+    *at += bytes;
+    return static_cast<int>(at - taken.begin());
+  }
+
+  /// A row is of the device in whose share its middle lies.
+  static std::vector<std::vector<OwnedRows>> even_shares(const std::vector<Ownable>& sums) {
+    double all = 0, before = 0;
+    for (const Ownable& sum : sums) all += static_cast<double>(sum.bytes());
+    std::vector<std::vector<OwnedRows>> owners;
+    for (const Ownable& sum : sums) {
+      std::vector<OwnedRows>& parts = owners.emplace_back();
+      const auto row_bytes = static_cast<double>(sum.update.row_bytes);
+      std::int64_t first = 0;
+      for (int place = 0; place < sum.places; ++place) {
+        const double end_bytes = all * (place + 1) / sum.places;
+        const auto end = place + 1 == sum.places
+                             ? sum.update.rows
+                             : std::clamp(static_cast<std::int64_t>((end_bytes - before) / row_bytes + 0.5),
+                                          first, sum.update.rows);
+        if (end > first) parts.push_back({end - first, place});
+        first = end;
+      }
+      before += static_cast<double>(sum.bytes());
+    }
+    return owners;
+  }
+
+  OwnerRule rule_;
+  std::map<int, std::vector<std::int64_t>> taken_;  ///< by axis, [place]
+};
+
+/// Those of a bucket that have owners and those that have none make a bucket each, or are by themselves.
+std::vector<GradientSync> with_whole_buckets(std::map<ValueIndex, GradientSync> all) {
+  std::map<std::pair<int, bool>, std::vector<GradientSync*>>
+      buckets;  // by number, and whether they have owners
+  for (auto& [sum, sync] : all)
+    if (sync.bucket >= 0) buckets[{sync.bucket, !sync.owners.empty()}].push_back(&sync);
+  int number = 0;
+  for (const auto& [key, sums] : buckets) {
+    const int bucket = sums.size() > 1 ? number++ : -1;
+    for (GradientSync* sync : sums) sync->bucket = bucket;
+  }
+  std::vector<GradientSync> sync;
+  for (auto& [sum, each] : all)
+    if (each.bucket >= 0 || each.turn > 0 || !each.owners.empty()) sync.push_back(std::move(each));
+  return sync;
+}
+
+}  // namespace
+
+std::span<const Word<OwnerRule>> owner_words() { return kOwners; }
+OwnerRule find_owner_rule(const std::string& name) {
+  return value_named(name, owner_words(), "way to share updates out");
+}
+
+std::vector<GradientSync> with_owners(const Plan& plan, const GraphUses& uses, OwnerRule rule) {
+  std::map<ValueIndex, GradientSync> all;
+  int buckets = 0;
+  for (const GradientSync& sync : plan.sync) {
+    all[sync.sum] = {sync.sum, sync.bucket, sync.turn};
+    buckets = std::max(buckets, sync.bucket + 1);
+  }
+  const Placement placement(plan, uses);
+  for (const MeshIndex m : plan.meshes.indices()) {
+    if (rule == OwnerRule::none) break;
+    const MeshShape& shape = plan.meshes[m].shape;
+    Owners owners(rule);
+    std::vector<std::pair<int, std::vector<Ownable>>> together;  // by bucket, as they are added up
+    int alone = buckets;
+    for (const ReducedGradient& sum :
+         reduced_gradients(placement, m, Conversions(plan.cluster, plan.meshes[m]))) {
+      const std::optional<OwnableUpdate> update = ownable_update(placement, m, sum);
+      if (!update) continue;
+      const int bucket = plan.bucket_of(sum.sum) >= 0 ? plan.bucket_of(sum.sum) : alone++;
+      auto at = std::ranges::find(together, bucket, [](const auto& each) { return each.first; });
+      if (at == together.end()) at = together.insert(at, {bucket, {}});
+      at->second.push_back({sum.sum, *update, shape[update->axis]});
+    }
+    for (const auto& [bucket, sums] : together) {
+      auto found = owners.of(sums);
+      for (std::size_t i = 0; i < sums.size(); ++i) {
+        GradientSync& sync = all[sums[i].sum];
+        sync.sum = sums[i].sum;
+        sync.owners = std::move(found[i]);
+      }
+    }
+  }
+  return with_whole_buckets(std::move(all));
+}
+
+}  // namespace alpa

@@ -1,0 +1,32 @@
+#pragma once
+#include <span>
+#include <string>
+#include <vector>
+
+#include "libalpa/base/constraint.h"
+#include "libalpa/plan/plan.h"
+#include "libalpa/semantics/graph_uses.h"
+
+namespace alpa {
+
+/// Which device updates what of a parameter, where all along an axis would make the same update (a parameter
+/// server's part, as AutoDist's strategy builders place it). A device of those that have the fewest bytes so
+/// far is the first of them.
+enum class OwnerRule {
+  none,      ///< every device all of it
+  first,     ///< the first device everything (AutoDist's PS)
+  balanced,  ///< each parameter whole, at the device with the fewest bytes so far (PSLoadBalancing)
+  parts,   ///< in the fewest equal parts, each there (PartitionedPS); whole where that were more than devices
+  uneven,  ///< in the fewest parts that cannot be equal, each there (UnevenPartitionedPS)
+  even,    ///< each bucket's bytes in shares as equal as rows allow, one after another
+};
+
+/// As options and pins call them.
+std::span<const Word<OwnerRule>> owner_words();
+OwnerRule find_owner_rule(const std::string& name);  ///< Throws Error(input) that lists them.
+
+/// Plan::sync with owners by that rule for every update that can be shared out (plan/owned_updates.h).
+/// Buckets stay as they are; one of which some sums cannot have owners has none.
+std::vector<GradientSync> with_owners(const Plan&, const GraphUses&, OwnerRule);
+
+}  // namespace alpa

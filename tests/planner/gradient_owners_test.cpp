@@ -1,0 +1,117 @@
+#include "libalpa/planner/gradient_owners.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "libalpa/plan/owned_updates.h"
+#include "tests/support/small_plans.h"
+
+namespace alpa {
+namespace {
+
+using namespace testing_models;
+
+/// A sum that has owners, in the order in which the backward is done with it.
+struct OwnedSum {
+  std::int64_t rows = 0, row_bytes = 0;
+  int bucket = -1;
+  std::vector<OwnedRows> owners;
+  std::int64_t bytes() const { return rows * row_bytes; }
+};
+
+class GradientOwners : public testing::TestWithParam<int> {
+ protected:
+  std::vector<OwnedSum> by(OwnerRule rule, const std::string& sync = "each") const {
+    PlannerOptions options;
+    options.method = "data-parallel";
+    options.micro_batches = 1;
+    options.sync = sync;
+    Plan plan = plan_quietly(small_model(), small_cluster(GetParam()), options);
+    const Graph graph = tiny_gpt(plan.micro_batch_samples);
+    const GraphUses uses(graph);
+    plan.sync = with_owners(plan, uses, rule);
+    check_plan(plan, graph);
+    const Placement placement(plan, uses);
+    std::vector<OwnedSum> sums;
+    for (const ReducedGradient& sum :
+         reduced_gradients(placement, 0_m, Conversions(plan.cluster, plan.meshes[0_m]))) {
+      const GradientSync sync_of = plan.sync_of(sum.sum);
+      if (!sync_of.owners.empty())
+        sums.push_back(
+            {sum.tile.shape[0], byte_count(sum.tile) / sum.tile.shape[0], sync_of.bucket, sync_of.owners});
+    }
+    EXPECT_GT(sums.size(), 10u);
+    return sums;
+  }
+
+  /// [place] after that many sums.
+  std::vector<std::int64_t> loads(const std::vector<OwnedSum>& sums, std::size_t count) const {
+    std::vector<std::int64_t> bytes(static_cast<std::size_t>(GetParam()));
+    for (std::size_t i = 0; i < count; ++i)
+      for (const OwnedRows& part : sums[i].owners)
+        bytes[static_cast<std::size_t>(part.owner)] += part.rows * sums[i].row_bytes;
+    return bytes;
+  }
+};
+
+TEST_P(GradientOwners, AreTheFirstDeviceForAll) {
+  for (const OwnedSum& sum : by(OwnerRule::first))
+    EXPECT_EQ(sum.owners, (std::vector<OwnedRows>{{sum.rows, 0}}));
+}
+
+TEST_P(GradientOwners, AreThoseWithTheFewestBytesSoFar) {
+  const std::vector<OwnedSum> sums = by(OwnerRule::balanced);
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    ASSERT_EQ(sums[i].owners.size(), 1u);
+    const std::vector<std::int64_t> before = loads(sums, i);
+    EXPECT_EQ(before[static_cast<std::size_t>(sums[i].owners[0].owner)], std::ranges::min(before));
+  }
+}
+
+TEST_P(GradientOwners, HaveTheFewestEqualParts) {
+  for (const OwnedSum& sum : by(OwnerRule::parts)) {
+    const auto parts = std::ssize(sum.owners);
+    for (const OwnedRows& part : sum.owners) EXPECT_EQ(part.rows * parts, sum.rows);
+    for (std::int64_t fewer = 2; fewer < (parts == 1 ? GetParam() + 1 : parts); ++fewer)
+      EXPECT_NE(sum.rows % fewer, 0) << fewer << " parts would do";
+  }
+}
+
+TEST_P(GradientOwners, HaveTheFewestPartsThatAreNotEqual) {
+  for (const OwnedSum& sum : by(OwnerRule::uneven)) {
+    const auto parts = std::ssize(sum.owners);
+    if (parts > 1) {
+      EXPECT_NE(sum.rows % parts, 0);
+      const auto [least, most] = std::ranges::minmax(sum.owners, {}, &OwnedRows::rows);
+      EXPECT_EQ(most.rows - least.rows, 1);
+    }
+    for (std::int64_t fewer = 2; fewer < (parts == 1 ? GetParam() + 1 : parts); ++fewer)
+      EXPECT_EQ(sum.rows % fewer, 0) << fewer << " parts would do";
+  }
+}
+
+// Each cut between two shares is at most half a row from where it would be even; a share has two.
+TEST_P(GradientOwners, HaveSharesOfABucketThatDifferByARowAtMost) {
+  for (const std::string sync : {"each", "ddp", "one"}) {
+    std::map<int, std::vector<OwnedSum>> buckets;
+    int alone = 1000;
+    for (const OwnedSum& sum : by(OwnerRule::even, sync))
+      buckets[sum.bucket < 0 ? alone++ : sum.bucket].push_back(sum);
+    for (const auto& [bucket, sums] : buckets) {
+      const std::vector<std::int64_t> bytes = loads(sums, sums.size());
+      const std::int64_t row = std::ranges::max(sums, {}, &OwnedSum::row_bytes).row_bytes;
+      const double even =
+          static_cast<double>(std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0})) / GetParam();
+      for (const std::int64_t share : bytes)
+        EXPECT_LE(std::abs(static_cast<double>(share) - even), static_cast<double>(row)) << sync;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, GradientOwners, testing::Values(2, 4, 8));
+
+}  // namespace
+}  // namespace alpa

@@ -1,0 +1,86 @@
+// Updates that devices share out by rows of parameters (GradientSync::owners).
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "libalpa/planner/gradient_owners.h"
+#include "tests/trainer/tiny_training.h"
+
+namespace alpa {
+namespace {
+
+struct OwnedCase {
+  TinyCase plan;
+  OwnerRule rule = OwnerRule::even;
+};
+
+TinyCase unclipped(TinyCase c) {
+  c.gradient_clip = 0;
+  return c;
+}
+
+std::string owned_case_name(const testing::TestParamInfo<OwnedCase>& each) {
+  std::string rule;
+  for (const Word<OwnerRule>& word : owner_words())
+    if (word.value == each.param.rule) rule = word.name;
+  return each.param.plan.name() + (each.param.plan.gradient_clip == 0 ? "_unclipped_" : "_") + rule;
+}
+
+TinyTraining owned(const OwnedCase& c) {
+  TinyTraining training(c.plan);
+  training.set_sync(with_owners(training.plan(), GraphUses(training.graph()), c.rule));
+  return training;
+}
+
+class OwnedUpdates : public testing::TestWithParam<OwnedCase> {};
+
+// An element's sum over devices is the same wherever it is made, and so is what is made of it. Only the norm
+// is added up in another order: to 1e-5 as sums of f32 anywhere, and an update that is clipped goes by it.
+TEST_P(OwnedUpdates, TrainAsWhereEveryDeviceMakesThem) {
+  const TinyTraining all(GetParam().plan), shared_out = owned(GetParam());
+  ASSERT_FALSE(
+      std::ranges::all_of(shared_out.plan().sync, &std::vector<OwnedRows>::empty, &GradientSync::owners));
+  const TinyCurve expected = all.run_on_threads(5), curve = shared_out.run_on_threads(5);
+  const bool is_clipped = shared_out.options().gradient_clip > 0;
+  for (std::size_t step = 0; step < curve.losses.size(); ++step) {
+    EXPECT_NEAR(curve.losses[step], expected.losses[step],
+                is_clipped ? 1e-5 * std::abs(expected.losses[step]) : 0)
+        << step;
+    EXPECT_NEAR(curve.norms[step], expected.norms[step], 1e-5 * expected.norms[step]) << step;
+  }
+  EXPECT_NEAR(curve.evaluation, expected.evaluation, is_clipped ? 1e-5 * std::abs(expected.evaluation) : 0);
+  ASSERT_EQ(curve.states.size(), expected.states.size());
+  for (const auto& [name, values] : expected.states) {
+    const Values& mine = curve.states.at(name);
+    EXPECT_TRUE(std::ranges::none_of(mine, [](double x) { return std::isnan(x); })) << name << " of nobody";
+    if (!is_clipped) {
+      EXPECT_EQ(mine, values) << name;
+    }
+  }
+}
+
+TEST_P(OwnedUpdates, HaveTheSameBitsInAnyOrderOfLanes) {
+  TinyTraining training = owned(GetParam());
+  expect_same_bits_in_any_order(training);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Plans, OwnedUpdates,
+    testing::Values(OwnedCase{{"gpt", "data-parallel", 2, 1}, OwnerRule::first},
+                    OwnedCase{unclipped({"gpt", "data-parallel", 4, 2}), OwnerRule::first},
+                    OwnedCase{unclipped({"gpt", "data-parallel", 4, 2}), OwnerRule::balanced},
+                    OwnedCase{unclipped({"gpt", "data-parallel", 4, 2}), OwnerRule::parts},
+                    OwnedCase{unclipped({"gpt", "data-parallel", 4, 1}), OwnerRule::uneven},
+                    OwnedCase{{"gpt", "data-parallel", 4, 2}, OwnerRule::even},
+                    OwnedCase{unclipped({"gpt", "data x tensor", 4, 2}), OwnerRule::even},
+                    OwnedCase{{"gpt", "mixed", 4, 4}, OwnerRule::uneven},
+                    OwnedCase{unclipped({"gpt", "data-parallel", 4, 2, "1f1b", Rematerialize::never,
+                                         Precision::bf16}),
+                              OwnerRule::even},
+                    OwnedCase{unclipped({"wrn", "data-parallel", 2, 1}), OwnerRule::even},
+                    OwnedCase{{"moe", "data-parallel", 2, 2}, OwnerRule::balanced}),
+    owned_case_name);
+
+}  // namespace
+}  // namespace alpa
