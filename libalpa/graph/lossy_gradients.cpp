@@ -154,13 +154,13 @@ std::string lossy_gradients_text(const Graph& graph) {
   for (const Node& node : graph.nodes) {
     const Value& made = graph.values[node.results[0]];
     if (made.wire_type) add(fmt::format("sent in {}", dtype_name(*made.wire_type)));
-    if (node.op->name == "low_rank_product")
+    if (node.op->factors_gradient)
       add(fmt::format("sent as factors of rank {} (PowerSGD)", made.type.shape.back()));
   }
   // Of each gradient as many are held back as there are steps; the first of them takes none of the others.
   int held = 0, gradients = 0;
   for (const Node& node : graph.nodes)
-    if (node.op->name == "held_back") {
+    if (node.op->holds_gradient_back) {
       ++held;
       gradients += graph.values[node.operands[0]].kind != ValueKind::state ? 1 : 0;
     }

@@ -88,6 +88,14 @@ struct OpDef {
   /// date by `running_update` with the attributes `momentum` and `correction` (default 1). -1: none.
   int running_average = -1;
 
+  /// The result is a thin factor of operand 0, a gradient, in place of which it is sent; its last dimension
+  /// is the rank.
+  bool factors_gradient = false;
+
+  /// The result is the operand, a gradient, kept for the next step. It takes the place of the one of the step
+  /// before once all else has taken that.
+  bool holds_gradient_back = false;
+
   /// Passes its operand through unchanged in evaluation.
   bool only_in_training = false;
 

@@ -65,6 +65,7 @@ constinit const OpDef low_rank_product{
     .make_rule = low_rank_product_rule,
     .linear_operands = 2,
     .flops_per_point = 4,
+    .factors_gradient = true,
     .internal = true,
 };
 

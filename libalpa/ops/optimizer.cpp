@@ -73,6 +73,7 @@ constinit const OpDef held_back{
     .rule = "... -> ...",
     .linear_operands = 1,
     .flops_per_point = 0,
+    .holds_gradient_back = true,
     .internal = true,
 };
 

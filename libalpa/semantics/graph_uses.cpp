@@ -118,7 +118,7 @@ std::vector<ValueIndex> states_that_may_rest_on_host(const GraphUses& uses) {
   return sorted_states(uses, may_rest_on_host);
 }
 
-bool holds_gradient_back(const Node& node) { return node.op->name == "held_back"; }
+bool holds_gradient_back(const Node& node) { return node.op->holds_gradient_back; }
 
 bool updates_in_place(const Node& node) { return node.phase == Phase::update && node.op->overwrites[0] >= 0; }
 

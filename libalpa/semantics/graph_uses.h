@@ -52,8 +52,7 @@ bool may_rest_on_host(const GraphUses&, const State&);
 std::vector<ValueIndex> states_of_updates_alone(const GraphUses&);
 std::vector<ValueIndex> states_that_may_rest_on_host(const GraphUses&);
 
-/// Keeps a gradient of this step for a later one: it comes after all that takes the one it is put in place
-/// of.
+/// As its operator does.
 bool holds_gradient_back(const Node&);
 
 /// Updates a state where it rests: its first result is the state's next value.

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <set>
-#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace alpa {
@@ -106,7 +106,8 @@ class SynchronisationWords {
       words_.emplace_back("a step later");
       return add_rest(held, placement_.layout_at_rest(held, mesh_));
     }
-    if (std::string_view(user.op->name) == "add" && user.phase == Phase::update) {
+    const bool adds_up = user.op->linear_operands == kAllOperands;
+    if (adds_up && user.phase == Phase::update) {
       const auto before = std::ssize(words_);
       add_rest(user.results[0], placement_.node_layout(*user_here).results[0]);
       if (std::ssize(words_) > before) words_.insert(words_.begin() + before, "added to another");
@@ -115,11 +116,12 @@ class SynchronisationWords {
 
   /// In place of the gradient its factors are sent.
   void add_low_rank(ValueIndex gradient) {
+    bool said = false;
     for (const NodeIndex n : placement_.uses().users_of(gradient)) {
       const Node& node = node_of(graph_, n);
-      if (std::string_view(node.op->name) != "low_rank_product") continue;
+      if (!node.op->factors_gradient) continue;
       const ValueIndex factor = node.results[0];
-      if (node.attributes.integer("transposed", 0) == 0)
+      if (!std::exchange(said, true))
         words_.push_back(fmt::format("as factors of rank {}", value_of(graph_, factor).type.shape.back()));
       add_rest(factor, placement_.node_layout(n).results[0]);
     }
