@@ -114,7 +114,8 @@ class SynchronisationWords {
     }
   }
 
-  /// In place of the gradient its factors are sent.
+  /// In place of the gradient its factors are sent, whole to who renews them and in terms to what goes on in
+  /// these.
   void add_low_rank(ValueIndex gradient) {
     bool said = false;
     for (const NodeIndex n : placement_.uses().users_of(gradient)) {
@@ -123,7 +124,13 @@ class SynchronisationWords {
       const ValueIndex factor = node.results[0];
       if (!std::exchange(said, true))
         words_.push_back(fmt::format("as factors of rank {}", value_of(graph_, factor).type.shape.back()));
-      add_rest(factor, placement_.node_layout(n).results[0]);
+      const ShardingSpec lies = placement_.layout_in_update(factor, mesh_);
+      add_steps(factor, placement_.node_layout(n).results[0], lies, "");
+      for (const NodeIndex user : placement_.uses().users_of(factor)) {
+        const std::vector<ValueIndex>& operands = node_of(graph_, user).operands;
+        const auto place = std::ranges::find(operands, factor) - operands.begin();
+        add_steps(factor, lies, placement_.node_layout(user).operands[static_cast<std::size_t>(place)], "");
+      }
     }
   }
 

@@ -16,7 +16,7 @@ using testing::Each;
 using testing::HasSubstr;
 
 /// Products of 8 features with one weight after another.
-Graph products(std::int64_t samples) {
+Graph products(std::int64_t samples, const TrainingOptions& options = {}) {
   GraphBuilder g(op_catalog());
   g.graph().samples = samples;
   ValueIndex x = g.input(InputKind::data, {DType::f32, {samples, 8}}, "x");
@@ -25,7 +25,7 @@ Graph products(std::int64_t samples) {
     x = g.add("gelu", {linear(g, x, std::string(name) + ".weight")});
   }
   g.graph().loss = g.add("reduce_sum", {x});
-  return training_graph(g.finish(), op_catalog(), {});
+  return training_graph(g.finish(), op_catalog(), options);
 }
 
 /// All ways in which gradients of its first stage get to their updates.
@@ -67,15 +67,36 @@ TEST(Synchronisation, IsNoneWhereADeviceHasAllOfASum) {
   EXPECT_EQ(ways("serial"), std::set<std::string>{"no communication"});
 }
 
-TEST(Synchronisation, MayBeThatOfTheFactorsOfAGradient) {
-  Cluster cluster = small_cluster(4);  // so fast, and its links so slow, that nothing but bytes counts
+/// Of the products, on four devices so fast, and with links so slow, that nothing but bytes counts.
+std::set<std::string> ways_by_bytes(const std::string& method, const TrainingOptions& training = {}) {
+  Cluster cluster = small_cluster(4);
   cluster.f32_flops_per_s = cluster.memory_bytes_per_s = 1e18;
-  cluster.within_node = {0, 1e3};
+  cluster.within_node = {1e-6, 1e3};
   PlannerOptions options;
-  options.method = "poseidon";
+  options.method = method;
   options.micro_batches = 1;
-  const Plan plan = plan_quietly({"products", "", 4, products}, cluster, options);
-  EXPECT_THAT(ways_of(plan, products(4)), Contains("made by all 4 devices of gathered factors (axis 0)"));
+  options.sync = "each";
+  const auto graph = [&](std::int64_t samples) { return products(samples, training); };
+  return ways_of(plan_quietly({"products", "", 4, graph}, cluster, options), graph(4));
+}
+
+TEST(Synchronisation, MayBeThatOfTheFactorsOfAGradient) {
+  EXPECT_THAT(ways_by_bytes("poseidon"), Contains("made by all 4 devices of gathered factors (axis 0)"));
+}
+
+TEST(Synchronisation, MayBeThatOfFactorsOfLowRank) {
+  TrainingOptions training;
+  training.gradient_compression = GradientCompression::powersgd;
+  training.compression_rank = 1;
+  const std::string sum =  // an all-reduce in two
+      "reduce-scatter over 4 devices (axis 0), all-gather over 4 devices (axis 0)";
+  EXPECT_THAT(ways_by_bytes("data-parallel", training), Each("as factors of rank 1, " + sum + ", " + sum));
+}
+
+TEST(Synchronisation, SaysThatItComesAStepLater) {
+  TrainingOptions training;
+  training.gradient_delay = 1;
+  EXPECT_THAT(ways_by_bytes("data-parallel", training), Each(testing::StartsWith("a step later, reduce-")));
 }
 
 }  // namespace
