@@ -122,7 +122,7 @@ inline Graph with_skip_connection(std::int64_t samples) {
 
 /// Products of a few features with one small weight after another, "layer.0.weight" of 3 to 8 features,
 /// "layer.1.weight" of 8 to 3; what comes out is "layer.0.y". Few ways to split them.
-inline Graph narrow_and_wide(std::int64_t samples, int layers) {
+inline Graph narrow_and_wide(std::int64_t samples, int layers, const TrainingOptions& options = {}) {
   GraphBuilder g(op_catalog());
   g.graph().samples = samples;
   ValueIndex x{-1};
@@ -136,7 +136,7 @@ inline Graph narrow_and_wide(std::int64_t samples, int layers) {
     x = g.add("einsum", {x, weight}, {{"equation", "b d, d f -> b f"}}, name + ".y");
   }
   g.graph().loss = g.add("reduce_sum", {g.add("mul", {x, x})});
-  return training_graph(g.finish(), op_catalog(), {});
+  return training_graph(g.finish(), op_catalog(), options);
 }
 
 /// A weight that no gradient changes, between two that are trained.

@@ -83,6 +83,27 @@ std::vector<MetCase> met_cases() {
   return cases;
 }
 
+// What is held back is a gradient as any, and so is what it was made of in the step before.
+TEST(MostZero, IsAlsoToldOfGradientsThatAreHeldBack) {
+  const PlanningModel held{"held", "", 8, [](std::int64_t samples) {
+                             TrainingOptions training;
+                             training.gradient_delay = 1;
+                             return narrow_and_wide(samples, 4, training);
+                           }};
+  for (int of_plan = 0; of_plan < 4; ++of_plan) {
+    PlannerOptions options = without_buckets();
+    options.pin = parse_pin(kZero[of_plan], "pin");
+    const Plan plan = plan_quietly(held, small_cluster(4), options);
+    const Graph graph = held.graph(plan.micro_batch_samples);
+    for (int most = 0; most < 4; ++most)
+      EXPECT_EQ(unmet_constraints(parse_constraints("most_zero = " + std::to_string(most), "limits.toml"),
+                                  plan, graph)
+                    .empty(),
+                of_plan <= most)
+          << kZero[of_plan] << " under " << most;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Plans, MetConstraint, testing::ValuesIn(met_cases()),
                          [](const auto& met) { return met.param.name + std::to_string(met.index); });
 

@@ -51,6 +51,7 @@ struct LimitCase {
   const char* asked;
   const char* given = "micro_batches = [1, 2]";  // no limit
   int micro_batches = 2;
+  std::int64_t gradient_delay = 0;
 };
 
 class LimitedStage : public testing::TestWithParam<LimitCase> {
@@ -65,7 +66,9 @@ class LimitedStage : public testing::TestWithParam<LimitCase> {
 };
 
 TEST_P(LimitedStage, IsTheCheapestOfAllChoicesThatMeetTheConstraints) {
-  const Graph graph = narrow_and_wide(4, 1);
+  TrainingOptions training;
+  training.gradient_delay = GetParam().gradient_delay;
+  const Graph graph = narrow_and_wide(4, 1, training);
   const CostModel costs(cluster());
   const PlanConstraints given = parse_constraints(GetParam().given, "given.toml");
   PlanConstraints asked = parse_constraints(GetParam().asked, "asked.toml"), both = given;
@@ -102,6 +105,8 @@ INSTANTIATE_TEST_SUITE_P(
         LimitCase{"zero_0", "most_zero = 0", kDataParallel},
         LimitCase{"zero_1", "most_zero = 1", kDataParallel, 1},
         LimitCase{"zero_2", "most_zero = 2", kDataParallel, 1},
+        LimitCase{"zero_0_delayed", "most_zero = 0", kDataParallel, 1, 1},
+        LimitCase{"zero_1_delayed", "most_zero = 1", kDataParallel, 1, 1},
         LimitCase{"weight_whole", "[[tensor]]\nname = \"layer.0.weight\"\nwhole = true"},
         LimitCase{"weight_split", "[[tensor]]\nname = \"*.weight\"\nsplit = 1", kDataParallel},
         LimitCase{"result_whole", "[[tensor]]\nname = \"layer.0.y\"\nwhole = true"},
