@@ -68,7 +68,7 @@ function memoryOverTime(picture, stages) {
 }
 
 function stagesTable(facts) {
-  return table('stages', [['stage', true], ['layers'], ['devices'], ['split'], ['recompute'], ['compute', true], ['collectives', true], ['transfers', true], ['idle', true]],
+  return table('stages', [['stage', true], ['layers'], ['devices'], ['split'], ['recompute/offload'], ['compute', true], ['collectives', true], ['transfers', true], ['idle', true]],
     facts.stages.map(s => row(s.stage, `${s.first_layer} – ${s.last_layer}: ${s.first_layer_name} … ${s.last_layer_name}`,
       `${s.devices}: ${s.first_device} – ${s.first_device + s.devices - 1}${s.parts.length ? ` (${s.parts.join(' + ')})` : ''}`, s.split, s.recompute,
       ...PARTS.map(([, member]) => s.time ? seconds(s.time[member]) : `as ${s.figures_at_stage}`))), { class: 'stages' });

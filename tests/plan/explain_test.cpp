@@ -29,7 +29,7 @@ TEST(PlanSummary, SaysHowItIsSplitWhatBindsHowSureWhatLostAndWhatToTry) {
                   "%, transfers "
                   "[0-9.]+ %, idle [0-9.]+ %\n"
                   "\n"
-                  "stage  layers +devices +split +recompute +memory of 1.00 GiB per device +work\n"
+                  "stage  layers +devices +split +recompute/offload +memory of 1.00 GiB per device +work\n"
                   "0 +2: embedding .. block.0 +2: 0 - 1 +DP2 +none +[^\n]*\n"
                   "1 +2: block.1 .. head +2: 2 - 3 +TP2[^\\n]* +none +[^\n]*\n"
                   "\n"

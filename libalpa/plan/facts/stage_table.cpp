@@ -73,7 +73,7 @@ std::string stage_table(const PlanFacts& facts) {
   const std::string of =
       facts.cluster.parts.empty() ? fmt::format(" of {}", bytes_text(facts.cluster.memory_bytes)) : "";
   std::vector<Cells> lines{
-      {"stage", "layers", "devices", "split", "recompute", "memory" + of + " per device", "work"}};
+      {"stage", "layers", "devices", "split", "recompute/offload", "memory" + of + " per device", "work"}};
   const std::span<const StageFacts> stages = facts.stages;
   std::size_t begin = 0;
   while (begin < stages.size() && lines.size() <= kMostGroups) {
