@@ -18,6 +18,11 @@
 
 namespace alpa {
 
+/// What is left of a column once those before it are taken out, as a share of it, below which it becomes
+/// zeros: less is rounding of f32, of which sums of terms in any order make a few units in the last of 24
+/// bits.
+inline constexpr double kLeastOfColumn = 1e-5;
+
 /// Into how many leading dimensions and others a tensor of two dimensions or more is best divided for factors
 /// of that rank: those of the fewest elements, of equally few the first. 0: of less than two dimensions.
 int low_rank_rows(const Shape& tensor, std::int64_t rank);

@@ -6,6 +6,7 @@
 
 #include "libalpa/graph/graph.h"
 #include "libalpa/ops/catalog.h"
+#include "libalpa/ops/cuda_workspace.h"
 
 namespace alpa::ops {
 namespace {
@@ -54,6 +55,11 @@ double orthonormal_flops(const OpCall& call) {
   return 4.0 * static_cast<double>(element_count(shape)) * static_cast<double>(shape.back());
 }
 
+/// The factor column by column, and an f64 number for each of these.
+std::int64_t orthonormal_bytes(const OpCall& call) {
+  return byte_count(call.operands[0]) + call.operands[0].shape.back() * std::int64_t{sizeof(double)};
+}
+
 std::int64_t negated_factor_bytes(const OpCall& call) { return byte_count(call.operands[2]); }
 
 }  // namespace
@@ -65,6 +71,7 @@ constinit const OpDef low_rank_product{
     .make_rule = low_rank_product_rule,
     .linear_operands = 2,
     .flops_per_point = 4,
+    .cuda_workspace_bytes = [](const OpCall&) { return kMatrixProductBytes; },
     .factors_gradient = true,
     .internal = true,
 };
@@ -75,6 +82,7 @@ constinit const OpDef orthonormal_columns{
     .rule = "",
     .make_rule = whole_factors_rule,
     .flops = orthonormal_flops,
+    .cuda_workspace_bytes = orthonormal_bytes,
     .internal = true,
 };
 

@@ -110,7 +110,9 @@ TEST_F(PlanCommands, WarnOfAPlanThatGpusHaveNoKernelsFor) {
       planned(lstm, "h200-1"),
       HasSubstr(warning + " of concat, lstm, lstm_grad, slice, step_weights: this plan for NVIDIA H200"));
   EXPECT_THAT(planned(lstm, "local-2"), Not(HasSubstr(warning)));
-  EXPECT_THAT(planned(tiny_gpt_, "h200-1"), Not(HasSubstr(warning)));
+  const std::string powersgd = ALPA_SOURCE_DIR "/tests/data/tiny_powersgd.toml";
+  for (const std::string& model : {tiny_gpt_, powersgd})
+    EXPECT_THAT(planned(model, "h200-1"), Not(HasSubstr(warning)));
 }
 
 TEST_F(PlanCommands, SayWhatConstraintsCostAndKeepThemInThePlan) {

@@ -26,7 +26,8 @@ TEST_P(GpuTraining, HasTheLossesOfTheCpu) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, GpuTraining, testing::Values("gpt", "llama", "mlp", "bert"),
+INSTANTIATE_TEST_SUITE_P(Models, GpuTraining,
+                         testing::Values("gpt", "llama", "mlp", "bert", "powersgd", "delayed"),
                          [](const auto& model) { return std::string(model.param); });
 
 }  // namespace

@@ -7,8 +7,12 @@ void add_low_rank_cases(std::vector<OpCase>& cases) {
     Shape left, right;
     std::int64_t rank;
   };
-  for (const auto& [left, right, rank] :
-       std::vector<Case>{{{8}, {6}, 3}, {{4, 5}, {6}, 1}, {{3}, {4, 6}, 2}, {{130}, {90}, 4}}) {
+  for (const auto& [left, right, rank] : std::vector<Case>{{{8}, {6}, 3},
+                                                           {{4, 5}, {6}, 1},
+                                                           {{3}, {4, 6}, 2},
+                                                           {{130}, {90}, 4},
+                                                           {{1100}, {40}, 9},
+                                                           {{40}, {50}, 35}}) {
     Shape tensor = left, of_left = left, of_right = right;
     tensor.insert(tensor.end(), right.begin(), right.end());
     of_left.push_back(rank);

@@ -11,10 +11,6 @@
 namespace alpa::ops {
 namespace {
 
-/// Of what is left of a column behind those before it: less is rounding of f32, of which sums of terms in any
-/// order make a few units in the last of 24 bits.
-constexpr double kLeastOfColumn = 1e-5;
-
 /// Gram-Schmidt, each column twice ("twice is enough": Giraud, Langou and Rozloznik, 2005), in f64.
 class OrthonormalColumns {
  public:
