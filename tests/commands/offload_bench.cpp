@@ -38,17 +38,7 @@ struct Options {
 class Measuring {
  public:
   Measuring(const Options& options, const Case& of) : options_(options), case_(of) {
-    model_ = runs_.written("model.toml", fmt::format(R"(
-base = "{}/configs/models/image-mlp.toml"
-name = "perceptron"
-[dimensions]
-model = {}
-layers = {}
-[training]
-batch = {}
-gradient_clip = 0
-)",
-                                                     ALPA_SOURCE_DIR, of.width, of.layers, of.batch));
+    model_ = runs_.written("model.toml", perceptron(of.width, of.layers, of.batch));
   }
 
   Plan plan(const std::string& name, double memory_gib, double host_gb_per_s,

@@ -115,17 +115,7 @@ class Measuring {
  public:
   Measuring(int samples, double tflops, double latency_us, int rounds, int steps, int clip = 0)
       : rounds_(rounds), steps_(steps) {
-    runs_.written("model.toml", fmt::format(R"(
-base = "{}/configs/models/image-mlp.toml"
-name = "perceptron"
-[dimensions]
-model = {}
-layers = {}
-[training]
-batch = {}
-gradient_clip = {}
-)",
-                                            ALPA_SOURCE_DIR, kWidth, kLayers, kHosts * samples, clip));
+    runs_.written("model.toml", perceptron(static_cast<int>(kWidth), kLayers, kHosts * samples, clip));
     runs_.written("bf16.toml",
                   "base = \"model.toml\"\nname = \"bf16\"\n[training]\ngradient_wire = \"bf16\"\n");
     runs_.written("low-rank.toml", fmt::format("base = \"model.toml\"\nname = \"low_rank\"\n[training]\n"

@@ -71,6 +71,21 @@ between_nodes = {{ latency_us = {}, gb_per_s = {} }}
                      hosts, tflops, tflops, memory_gb_per_s, latency_us, link_bytes_per_s(mbit) / 1e9);
 }
 
+/// A model file of a perceptron of equal layers, of that many features.
+inline std::string perceptron(int width, int layers, int batch, int clip = 0) {
+  return fmt::format(R"(
+base = "{}/configs/models/image-mlp.toml"
+name = "perceptron"
+[dimensions]
+model = {}
+layers = {}
+[training]
+batch = {}
+gradient_clip = {}
+)",
+                     ALPA_SOURCE_DIR, width, layers, batch, clip);
+}
+
 /// Runs commands; what they write goes to a folder of its own.
 class TimedRuns {
  public:
