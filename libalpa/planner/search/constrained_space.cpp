@@ -158,19 +158,26 @@ class ConstraintChecker {
     const auto divides = [&](int extent) {
       return std::ranges::any_of(shape, [&](std::int64_t size) { return size % extent == 0; });
     };
-    const std::vector<int> extents = mesh_extents();
+    const std::vector<int> extents = mesh_extents(node_of(graph_, path->update).layer);
     if (zero_level(way) > 0 && !extents.empty() && std::ranges::none_of(extents, divides))
       return fmt::format("none of its dimensions ({}) divides by {} devices; 'all-reduce' takes any",
                          fmt::join(shape, " x "), fmt::join(extents, " or "));
     return "";
   }
 
-  /// Of axes of the meshes that a stage may have.
-  std::vector<int> mesh_extents() const {
+  /// Of axes of the mesh that the stage with a layer has, or of those that it may have where it is looked
+  /// for.
+  std::vector<int> mesh_extents(int layer) const {
     std::vector<int> extents;
-    for (const int size : submesh_sizes(devices_, devices_per_node_))
-      for (const MeshShape& mesh : mesh_shapes(size, devices_per_node_, mesh_axes(options_)))
-        extents.insert(extents.end(), mesh.begin(), mesh.end());
+    if (options_.pin)
+      for (const StageRequest& stage : options_.pin->stages) {
+        if (stage.first_layer <= layer && layer < stage.end_layer)
+          extents.insert(extents.end(), stage.mesh.begin(), stage.mesh.end());
+      }
+    else
+      for (const int size : submesh_sizes(devices_, devices_per_node_))
+        for (const MeshShape& mesh : mesh_shapes(size, devices_per_node_, mesh_axes(options_)))
+          extents.insert(extents.end(), mesh.begin(), mesh.end());
     std::ranges::sort(extents);
     extents.erase(std::unique(extents.begin(), extents.end()), extents.end());
     return extents;

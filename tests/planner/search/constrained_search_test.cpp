@@ -360,6 +360,27 @@ TEST(ConstrainedSearch, RefusesOptionsThatSayOtherwise) {
   refuses(options, "--constraints beside --pin");
 }
 
+// A search would have meshes of 2 and 4 devices.
+TEST(ConstrainedSearch, HoldsAWayAgainstTheMeshOfThePinnedStageAlone) {
+  const auto plan_of = [](std::int64_t width, const char* parameter, const char* mesh_of_first) {
+    PlannerOptions options =
+        under(std::string("[[gradient]]\nname = \"") + parameter + "\"\nway = \"zero-1\"");
+    options.pin = parse_pin(std::string("[[stage]]\nlayers = 3\nmesh = ") + mesh_of_first +
+                                "\n[[stage]]\nlayers = 1\nmesh = []\n",
+                            "pin.toml");
+    const auto graph = [=](std::int64_t samples) {
+      return training_graph(tiny_gpt_forward(samples, 2, 8, width, 1), op_catalog(), {});
+    };
+    return plan_quietly({"tiny", "", 8, graph}, small_cluster(4), options);
+  };
+  EXPECT_THAT([&] { plan_of(16, "block.*.up", "[3]"); },
+              testing::ThrowsMessage<Error>(HasSubstr(
+                  "none of its dimensions (16 x 64) divides by 3 devices; 'all-reduce' takes any")));
+  EXPECT_EQ(plan_of(16, "block.*.up", "[2]").stages.size(), 2);
+  EXPECT_EQ(plan_of(15, "block.0.norm1.gain", "[3]").stages.size(), 2);
+  EXPECT_EQ(plan_of(16, "norm.gain", "[3]").stages.size(), 2);  // of the stage on one device
+}
+
 TEST(ConstrainedSearch, ConstraintsThatAreNotWhyAreNotBlamed) {
   Cluster cluster = small_cluster(2);
   cluster.memory_bytes = 10'000;
