@@ -26,7 +26,8 @@ __global__ void transpose(std::int64_t rows, std::int64_t columns, const float* 
   for_elements(rows * columns, [=](std::int64_t i) { to[i] = from[i % rows * columns + i / rows]; });
 }
 
-/// along[o] = the product of column o and `own`, for that many columns of that many rows. One block.
+/// along[o] = the product of column o and `own`, for that many columns of that many rows, of which each
+/// thread reads those that for_block gives it. One block, which meets before `along` is overwritten.
 __device__ void multiply_columns(std::int64_t count, std::int64_t rows, const float* columns,
                                  const float* own, double* along) {
   constexpr int warp = 32, most_warps = 32, together = 8;
@@ -62,7 +63,7 @@ int threads_for_column(std::int64_t rows) {
 }
 
 /// As on CPUs: Gram-Schmidt, each column twice, in f64. `columns`, one after another, become orthonormal;
-/// `along` has room for one element of each. One block.
+/// `along` has room for one element of each. One block, of which a thread has the same rows all the time.
 __global__ void __launch_bounds__(kMostColumnThreads)
     make_orthonormal(std::int64_t rows, std::int64_t rank, float* columns, double* along) {
   for (std::int64_t column = 0; column < rank; ++column) {
@@ -80,14 +81,12 @@ __global__ void __launch_bounds__(kMostColumnThreads)
           sum += along[other] * static_cast<double>(columns[other * rows + row]);
         own[row] = static_cast<float>(static_cast<double>(own[row]) - sum);
       });
-      __syncthreads();  // before the next products overwrite `along`
     }
     const double left = length();
     const double scale = left > kLeastOfColumn * before ? 1 / left : 0;
     for_block(rows, [=](std::int64_t row) {
       own[row] = static_cast<float>(static_cast<double>(own[row]) * scale);
     });
-    __syncthreads();
   }
 }
 
