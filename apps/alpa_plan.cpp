@@ -223,9 +223,8 @@ int main(int argc, char** argv) {
           "are, what was measured of them left out; or other machines, to which its costs are extrapolated")
       .option("--pin", settings.pin,
               "pinned plan (TOML) in place of --method, --devices and --micro-batches, and of --schedule, "
-              "--overlap, --transfers, --updates, --sync, --sync-order and --offload where it says these: "
-              "stages, "
-              "meshes and what their axes do; the search's own best is shown beside it")
+              "--overlap, --transfers, --updates, --sync, --sync-order, --owners and --offload where it says "
+              "these: stages, meshes and what their axes do; the search's own best is shown beside it")
       .option(
           "--constraints", settings.constraints,
           "what the plan must be like (TOML): largest extent of tensor parallelism, ZeRO level, stages, "

@@ -174,7 +174,7 @@ std::vector<GradientSync> SumsForBuckets::in_soonest_buckets(Plan plan, const Co
 }
 
 std::vector<GradientSync> SumsForBuckets::in_turns(Plan plan, const CostModel& costs) const {
-  for (GradientSync& sync : plan.sync) sync.turn = 0;
+  for (GradientSync& sync : plan.sync) sync = {sync.sum, sync.bucket};  // whose updates may be at any time
   std::erase_if(plan.sync, [](const GradientSync& sync) { return sync.bucket < 0; });
   const auto ready_s = ready_times(plan, uses_.graph, costs);
   struct Together {  // a bucket, or a sum by itself

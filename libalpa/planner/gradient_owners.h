@@ -29,4 +29,9 @@ OwnerRule find_owner_rule(const std::string& name);  ///< Throws Error(input) th
 /// Buckets stay as they are; one of which some sums cannot have owners has none.
 std::vector<GradientSync> with_owners(const Plan&, const GraphUses&, OwnerRule);
 
+/// Plan::sync with the owners that `planned`, of a plan with other layouts or buckets, has of the same sums,
+/// as far as their updates can still be shared out.
+std::vector<GradientSync> with_owners_of(const std::vector<GradientSync>& planned, const Plan&,
+                                         const GraphUses&);
+
 }  // namespace alpa

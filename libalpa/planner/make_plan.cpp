@@ -200,7 +200,6 @@ Plan make_plan(const PlanningModel& model, const CostModel& costs, const Planner
   const Deadline deadline(options.time_limit_s, options.stop);
   try {
     Plan plan = plan_offloading(model, costs, options, deadline, log);
-    if (owner_rule(within_constraints(options)) != OwnerRule::none) plan = without_bound(std::move(plan));
     if (!options.constraints.empty())
       price_constraints(plan, options, deadline, [&](const PlannerOptions& o) {
         report_pricing(options, o, deadline, log);

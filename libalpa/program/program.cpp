@@ -131,6 +131,13 @@ std::vector<BufferIndex> buffers_touched(const Instruction& instruction) {
   return touched;
 }
 
+std::vector<std::int64_t> owned_bytes(const MeshProgram& mesh, const OwnerCollective& collective) {
+  std::vector<std::int64_t> bytes(static_cast<std::size_t>(mesh.mesh.shape[collective.axis]));
+  for (const BufferIndex b : collective.owned)
+    bytes[static_cast<std::size_t>(mesh.buffers[b].owner.place)] += byte_count(mesh.buffers[b].tile);
+  return bytes;
+}
+
 const char* owner_collective_name(bool reduces) {
   return reduces ? "reduce to owners" : "broadcast from owners";
 }
@@ -142,11 +149,16 @@ Owner owner_of(const MeshProgram& mesh, const Instruction& instruction) {
   return {};
 }
 
-int MeshProgram::fullest_place(int axis) const {
-  std::vector<std::int64_t> bytes(static_cast<std::size_t>(mesh.shape[axis]));
-  for (const Buffer& buffer : buffers)
-    if (buffer.owner.axis == axis && buffer.view_of < 0) bytes[static_cast<std::size_t>(buffer.owner.place)] += buffer.bytes;
-  return static_cast<int>(std::ranges::max_element(bytes) - bytes.begin());
+std::vector<int> MeshProgram::fullest_coordinate() const {
+  std::vector<int> coordinate;
+  for (int axis = 0; axis < static_cast<int>(mesh.shape.size()); ++axis) {
+    std::vector<std::int64_t> bytes(static_cast<std::size_t>(mesh.shape[axis]));
+    for (const Buffer& buffer : buffers)
+      if (buffer.owner.axis == axis && buffer.view_of < 0)
+        bytes[static_cast<std::size_t>(buffer.owner.place)] += buffer.bytes;
+    coordinate.push_back(static_cast<int>(std::ranges::max_element(bytes) - bytes.begin()));
+  }
+  return coordinate;
 }
 
 bool MeshProgram::has_several_stages() const {

@@ -148,6 +148,9 @@ struct OwnerCollective {
   bool operator==(const OwnerCollective&) const = default;
 };
 
+struct MeshProgram;
+/// [place along its axis] What that owns of it.
+std::vector<std::int64_t> owned_bytes(const MeshProgram&, const OwnerCollective&);
 const char* owner_collective_name(bool reduces);  ///< "reduce to owners", "broadcast from owners"
 
 /// Sums these scalars over all ranks of all meshes: they are the first views of `packed`, one after another.
@@ -201,8 +204,6 @@ struct Lane {
 };
 std::string lane_name(
     const Lane&);  ///< "compute", "copies", "collectives of axis 0", "sends to stage 1 from 0"
-
-struct MeshProgram;
 
 /// Buffers that an instruction reads and writes; scratch counts as written.
 std::vector<BufferIndex> buffers_read(const Instruction&);
@@ -267,9 +268,9 @@ struct MeshProgram {
   const Segment& segment_of(const SegmentRun& run) const { return segments[run.segment]; }
   bool has_several_stages() const;
 
-  /// The place along an axis whose devices own the most bytes of states, the first of these: what is
-  /// predicted of a mesh is predicted of them.
-  int fullest_place(int axis) const;
+  /// [axis] The place whose devices own the most bytes of states, the first of these: what is predicted of a
+  /// mesh is predicted of the device there, whose timeline is the mesh's.
+  std::vector<int> fullest_coordinate() const;
 };
 
 /// A value's way between two meshes. Messages between two stages travel in the order in which they are sent;

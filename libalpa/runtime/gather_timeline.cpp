@@ -5,13 +5,24 @@
 
 namespace alpa {
 
+namespace {
+
+int fullest_device(const MeshProgram& mesh) {
+  const std::vector<int> coordinate = mesh.fullest_coordinate();
+  DeviceIndex device = mesh.mesh.first_device;
+  while (coordinate_of(mesh.mesh, device) != coordinate) device = DeviceIndex(device + 1);
+  return device;
+}
+
+}  // namespace
+
 std::vector<TimelineRow> gather_timeline(const Executor& executor, const Program& program,
                                          Communicator& ranks, Stream& stream) {
   static_assert(
       std::is_trivially_copyable_v<TimelineRow>);  // sent as its bytes: all ranks run one executable
   std::vector<TimelineRow> all, rows;
   for (const MeshProgram& stage : program.meshes) {
-    const int from = stage.mesh.first_device;
+    const int from = fullest_device(stage);
     if (ranks.rank() != 0 && ranks.rank() != from) continue;
     if (ranks.rank() == from) rows = executor.timeline();
     auto count = static_cast<std::int64_t>(rows.size());

@@ -52,7 +52,7 @@ bool may_rest_on_host(const GraphUses&, const State&);
 std::vector<ValueIndex> states_of_updates_alone(const GraphUses&);
 std::vector<ValueIndex> states_that_may_rest_on_host(const GraphUses&);
 
-/// As its operator does.
+/// OpDef::holds_gradient_back of its operator: a gradient of this step waits for a later one.
 bool holds_gradient_back(const Node&);
 
 /// Updates a state where it rests: its first result is the state's next value.

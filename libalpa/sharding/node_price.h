@@ -15,7 +15,7 @@ double shift_seconds(std::int64_t bytes, const DeviceMesh&, int axis, const Cost
 
 /// Each device along a mesh axis has the sum of all over bytes of its own (`reduces`), or hands them to all:
 /// [place] how many. Whoever has the most takes as long as where all have so many, since its network
-/// interface then has the same to do.
+/// interface then has the same to do. (That each piece may be a message of its own is not in it.)
 double owners_seconds(bool reduces, std::span<const std::int64_t> bytes, const DeviceMesh&, int axis,
                       const CostModel&);
 

@@ -101,6 +101,17 @@ TEST_F(CalibrateCommand, CorrectsAProfileByARunAndPredictsWithIt) {
   EXPECT_THAT(added.output, HasSubstr("no measurement is added to corrected ones"));
 }
 
+// What is measured of a mesh is measured on the device of which the most is predicted, here the second.
+TEST_F(CalibrateCommand, TakesTheRunOfAPlanWhoseDevicesUpdateOtherRows) {
+  expect_done(run(std::string("alpa-plan ") + kModel +
+                  " --profile profile.h5 --method data-parallel --micro-batches 2 --owners balanced --force "
+                  "--out plan.h5"));
+  expect_done(train_plan("--steps 12 --timeline-steps 5 --trace measured.json"));
+  const CommandResult calibrated = calibrate();
+  expect_done(calibrated);
+  EXPECT_THAT(calibrated.output, ContainsRegex("reduce-scatter within nodes "));
+}
+
 TEST_F(CalibrateCommand, SaysWhatARunLacksThatKeptNoTimeline) {
   expect_done(train_plan("--steps 2"));
   CommandResult refused = calibrate();

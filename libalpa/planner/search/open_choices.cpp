@@ -68,6 +68,10 @@ void ProposalTrials::take_what_pays(Plan& plan, const PricedGraph& priced, const
   if (!update_order(options_)) offer_updates();
   const std::vector<ValueIndex> on_host = plan.on_host;
   return_states(plan, priced.graph, costs_, fits);
+  if (plan.on_host != on_host) {  // updates whose states came back can have owners
+    give_owners(plan, sums.uses());
+    predict_steady(plan, priced.graph, costs_);
+  }
   // What is on a host decides when updates may be.
   const std::optional<UpdateOrder> asked = update_order(options_);
   if (!asked && plan.on_host != on_host) offer_updates();

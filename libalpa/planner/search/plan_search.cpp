@@ -63,7 +63,12 @@ class PlanSearch {
     clock_.begin("the plan's timeline", 0);
     Plan plan = selection_.result();
     plan.prediction.hit_time_limit = selection_.out_of_time() || !left_out_.is_nothing();
-    const bool is_bounded = !options_.pin && wants("search") && state_bound(plan);
+    if (owner_rule(options_) != OwnerRule::none) {  // bounds are on plans whose devices make all updates
+      plan.prediction.lower_bound_s = 0;
+      plan.prediction.bound_covers = "";
+    }
+    const bool is_bounded =
+        !options_.pin && owner_rule(options_) == OwnerRule::none && wants("search") && state_bound(plan);
     if (plan.prediction.hit_time_limit)
       log_.warning(fmt::format("{}. Of the best plan so far: {}{}", left_out_.text(),
                                gap_text(plan.prediction),

@@ -10,6 +10,7 @@
 #include "libalpa/base/units.h"
 #include "libalpa/plan/reduced_gradients.h"
 #include "libalpa/plan/update_timing.h"
+#include "libalpa/planner/gradient_owners.h"
 #include "libalpa/planner/predict.h"
 #include "libalpa/program/lower/lower.h"
 
@@ -48,18 +49,22 @@ Fingerprint identity_of(const Plan& plan) {
   for (const ShardingSpec& layout : plan.value_layout) add_layout(layout);
   for (const SegmentLayouts& layouts : plan.segment_layouts)
     add_layout(layouts.forward), add_layout(layouts.backward);
-  for (const GradientSync& sync : plan.sync)
+  for (const GradientSync& sync : plan.sync) {
     digest.add(static_cast<int>(sync.sum)), digest.add(sync.bucket), digest.add(sync.turn);
+    for (const OwnedRows& part : sync.owners)
+      digest.add(part.owner), digest.add(static_cast<double>(part.rows));
+  }
   digest.add(static_cast<int>(plan.overlap));
   digest.add(static_cast<int>(plan.updates));
   return digest.value();
 }
 
-/// Buckets of one sum are none, and the others are numbered from 0.
+/// Buckets of one sum are none, and the others are numbered from 0; nothing has owners.
 std::vector<GradientSync> tidied(std::vector<GradientSync> sync) {
   std::map<int, int> count, number;
   for (const GradientSync& each : sync) ++count[each.bucket];
   for (GradientSync& each : sync) {
+    each.owners.clear();
     if (each.bucket < 0) continue;
     if (count[each.bucket] < 2)
       each.bucket = -1;
@@ -127,6 +132,12 @@ std::vector<GradientSync> PlanChoices::planned_sync(const TuningChoice& choice) 
   return tidied(std::move(sync));
 }
 
+/// Owners stay as planned, where updates still can have them.
+void PlanChoices::set_sync(Plan& plan, const TuningChoice& choice) const {
+  set_buckets(plan, choice);
+  plan.sync = with_owners_of(plan_.sync, plan, uses_);
+}
+
 void PlanChoices::set_buckets(Plan& plan, const TuningChoice& choice) const {
   const std::string& sizes = buckets_[choice[place_of(buckets)]];
   plan.sync.clear();
@@ -148,7 +159,7 @@ Plan PlanChoices::plan_of(const TuningChoice& choice) const {
     if (choice[v] != 0) ways_.set(plan, ways_.variables()[v], ways_.variables()[v].ways[choice[v]]);
   plan.overlap = overlaps_[choice[place_of(overlap)]];
   plan.updates = updates_[choice[place_of(updates)]];
-  set_buckets(plan, choice);
+  set_sync(plan, choice);
   return plan;
 }
 

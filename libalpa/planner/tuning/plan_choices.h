@@ -49,6 +49,7 @@ class PlanChoices {
   TuningChoice with_cheaper_factors(TuningChoice) const;
   std::vector<GradientSync> planned_sync(const TuningChoice&) const;
   void set_buckets(Plan&, const TuningChoice&) const;
+  void set_sync(Plan&, const TuningChoice&) const;
 
   Plan plan_;
   const Graph& graph_;

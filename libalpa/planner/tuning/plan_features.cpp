@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 namespace alpa {
 namespace {
@@ -28,26 +29,45 @@ int times_in_step(const MeshProgram& mesh, int segment, const Instruction& instr
   return times;
 }
 
+struct Collective {
+  ConversionKind kind;
+  int axis;
+  double bytes;  ///< as of CollectiveSample
+};
+
+/// One with owners is as one in which all own as much as the fullest.
+std::optional<Collective> collective_of_instruction(const MeshProgram& mesh, const Instruction& instruction) {
+  if (const auto* owners = std::get_if<OwnerCollective>(&instruction.body)) {
+    const std::vector<std::int64_t> bytes = owned_bytes(mesh, *owners);
+    return Collective{owners->reduces ? ConversionKind::reduce_scatter : ConversionKind::all_gather,
+                      owners->axis, static_cast<double>(std::ranges::max(bytes) * std::ssize(bytes))};
+  }
+  const auto* convert = std::get_if<Convert>(&instruction.body);
+  if (!convert || convert->step.kind == ConversionKind::slice) return std::nullopt;
+  return Collective{
+      convert->step.kind, convert->step.axis,
+      step_bytes(convert->step, mesh.buffers[convert->from].tile, mesh.buffers[convert->to].tile)};
+}
+
 CollectiveTotals totals_of(const Program& program, const MeshProgram& mesh, const CostModel& costs) {
   CollectiveTotals totals;
   for (std::size_t s = 0; s < mesh.segments.size(); ++s) {
     const Segment& segment = mesh.segments[s];
     const std::vector<double> seconds = instruction_seconds(program, mesh, segment, costs);
     for (std::size_t i = 0; i < segment.instructions.size(); ++i) {
-      const auto* convert = std::get_if<Convert>(&segment.instructions[i].body);
-      if (!convert || convert->step.kind == ConversionKind::slice) continue;
+      const std::optional<Collective> collective = collective_of_instruction(mesh, segment.instructions[i]);
+      if (!collective) continue;
       const int times =
           times_in_step(mesh, static_cast<int>(s), segment.instructions[i], program.micro_batches);
-      OfKind& of = totals.of_kind[convert->step.kind];
+      OfKind& of = totals.of_kind[collective->kind];
       of.sum_s += times * seconds[i];
       of.count += times;
       if (times > 0) of.greatest_s = std::max(of.greatest_s, seconds[i]);
-      const GroupShape group = group_shape(mesh.mesh, convert->step.axis, program.devices_per_node);
-      const double bytes =
-          step_bytes(convert->step, mesh.buffers[convert->from].tile, mesh.buffers[convert->to].tile);
-      const CollectiveTraffic traffic = collective_traffic(collective_of(convert->step.kind), group, bytes);
+      const GroupShape group = group_shape(mesh.mesh, collective->axis, program.devices_per_node);
+      const CollectiveTraffic traffic =
+          collective_traffic(collective_of(collective->kind), group, collective->bytes);
       totals.sent_bytes += times * (traffic.within_node + traffic.between_nodes);
-      totals.greatest_bytes = std::max(totals.greatest_bytes, bytes);
+      totals.greatest_bytes = std::max(totals.greatest_bytes, collective->bytes);
     }
   }
   return totals;

@@ -29,10 +29,12 @@ std::vector<TimelineRow> rows_of(const Program& program) {
   std::vector<TimelineRow> rows;
   for (const MeshIndex m : program.meshes.indices()) {
     const MeshProgram& mesh = program.meshes[m];
+    const std::vector<int> fullest = mesh.fullest_coordinate();
     for (const SegmentRun& run : mesh.schedule) {
       const auto& instructions = mesh.segment_of(run).instructions;
       for (int i = 0; i < static_cast<int>(instructions.size()); ++i)
-        if (acts(instructions[i].when, run.micro_batch, program.micro_batches))
+        if (owner_of(mesh, instructions[i]).is_at(fullest) &&
+            acts(instructions[i].when, run.micro_batch, program.micro_batches))
           rows.push_back(
               {m, run.segment, run.micro_batch, i, instructions[i].lane, time_kind(instructions[i])});
     }

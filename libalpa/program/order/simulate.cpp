@@ -35,14 +35,6 @@ std::int64_t shifted_bytes(const MeshProgram& stage, const Shift& shift) {
   return bytes;
 }
 
-/// [place along the axis] What it owns of the collective.
-std::vector<std::int64_t> owned_bytes(const MeshProgram& mesh, const OwnerCollective& collective) {
-  std::vector<std::int64_t> bytes(static_cast<std::size_t>(mesh.mesh.shape[collective.axis]));
-  for (const BufferIndex b : collective.owned)
-    bytes[static_cast<std::size_t>(mesh.buffers[b].owner.place)] += byte_count(tile(mesh, b));
-  return bytes;
-}
-
 /// Every instruction has a price, so that none is free by being forgotten.
 double seconds_of(const Program& program, const MeshProgram& stage, const Instruction& instruction,
                   const CostModel& all_costs) {
@@ -176,9 +168,7 @@ Timeline simulate_steps(const Program& program, const CostModel& costs, Overlap 
     const MeshProgram& mesh = program.meshes[m];
     seconds.emplace_back();
     runs_here.emplace_back();
-    std::vector<int> fullest;  // [axis]
-    for (int axis = 0; axis < static_cast<int>(mesh.mesh.shape.size()); ++axis)
-      fullest.push_back(mesh.fullest_place(axis));
+    const std::vector<int> fullest = mesh.fullest_coordinate();
     for (const Segment& segment : mesh.segments) {
       seconds.back().push_back(instruction_seconds(program, mesh, segment, costs));
       std::vector<bool>& runs = runs_here.back().emplace_back();

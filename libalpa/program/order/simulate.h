@@ -33,7 +33,7 @@ struct Timeline {
 /// waits for is done (program/order/dependences), a receive when its send is, a global sum when all meshes
 /// are there. Transfers that take the same network interface in the same direction share it evenly.
 /// Computation takes Cluster::overlap_slowdown times as long for as long as its mesh communicates beside it.
-/// Of what devices own the rows are those of whom owns the most (MeshProgram::fullest_place).
+/// Of what devices own the rows are those of whom owns the most (MeshProgram::fullest_coordinate).
 /// Where steps overlap each other (Program::defers_updates), the step is what one takes after others: rows
 /// are of the last of them, and what goes on beside the next may end after step_s.
 Timeline simulate(const Program&, const CostModel&, Overlap, bool keep_rows = false);

@@ -78,11 +78,13 @@ Indexed<MeshIndex, StepTerms> terms_of_meshes(const Program& program, const Time
   for (const MeshIndex m : program.meshes.indices()) {
     const MeshProgram& mesh = program.meshes[m];
     StepTerms terms{};
+    const std::vector<int> fullest = mesh.fullest_coordinate();
     for (std::size_t s = 0; s < mesh.segments.size(); ++s) {
       const Segment& segment = mesh.segments[s];
       const std::vector<double> seconds = instruction_seconds(program, mesh, segment, costs);
       for (std::size_t i = 0; i < seconds.size(); ++i) {
         const Instruction& instruction = segment.instructions[i];
+        if (!owner_of(mesh, instruction).is_at(fullest)) continue;
         const auto times = std::ranges::count_if(mesh.schedule, [&](const SegmentRun& run) {
           return run.segment == static_cast<int>(s) &&
                  acts(instruction.when, run.micro_batch, program.micro_batches);

@@ -119,6 +119,16 @@ void check_owners(const MeshProgram& program, MeshIndex mesh) {
         (!is_axis(owner.axis) || owner.place < 0 || owner.place >= program.mesh.shape[owner.axis]))
       refuse_program(mesh, fmt::format("{} is of nobody", buffer_words(program, b)));
   }
+  for (const std::vector<BufferIndex>& parts : program.state_parts) {
+    std::int64_t row = 0;
+    for (const BufferIndex b : parts) {
+      const Buffer& part = program.buffers[b];
+      if (part.residence != Residence::state || part.owner.is_everybody() || part.first_row != row)
+        refuse_program(
+            mesh, fmt::format("{} does not begin where the part before it ends", buffer_words(program, b)));
+      row += part.tile.shape[0];
+    }
+  }
   const auto check = [&](const OwnerCollective& collective) {
     std::map<BufferIndex, std::vector<std::pair<std::int64_t, std::int64_t>>> pieces;  // by what they lie in
     for (const BufferIndex b : collective.owned) {
@@ -137,7 +147,8 @@ void check_owners(const MeshProgram& program, MeshIndex mesh) {
         refuse_program(mesh, fmt::format("the owners of {} have not all of it, or some twice",
                                          buffer_words(program, b)));
     }
-    if (pieces.size() != collective.everywhere.size())
+    std::set<BufferIndex> wholes(collective.everywhere.begin(), collective.everywhere.end());
+    if (pieces.size() != wholes.size() || wholes.size() != collective.everywhere.size())
       refuse_program(mesh, "owners have something that not every device has");
   };
   for (const Segment& segment : program.segments)
@@ -152,13 +163,18 @@ void check_owners(const MeshProgram& program, MeshIndex mesh) {
         if (const Owner& other = program.buffers[b].owner; !other.is_everybody() && other != owner)
           refuse_program(mesh, fmt::format("instruction {} of the {} touches what two devices own", i,
                                            segment_text(segment)));
+      if (!owner.is_everybody() && !is_computation(instruction))
+        refuse_program(
+            mesh, fmt::format("instruction {} of the {} is not for the owner of what it touches alone", i,
+                              segment_text(segment)));
     }
 }
 
-/// Where the buffers lie that devices of this owner have: within the arena, and none that outlasts a segment
+/// Where the buffers lie that the device there has: within the arena, and none that outlasts a segment
 /// shares a byte with another that is no view of it, nor has slots of it. Those of one segment may, which
 /// check_sharing() looks at.
-void check_places(const MeshProgram& program, MeshIndex mesh, int micro_batches, const Owner& here) {
+void check_places(const MeshProgram& program, MeshIndex mesh, int micro_batches,
+                  const std::vector<int>& coordinate) {
   Indexed<BufferIndex, bool> used(program.buffers.size());
   for (const BufferIndex b : used.indices()) used[b] = program.buffers[b].residence != Residence::segment;
   for (const Segment& segment : program.segments)
@@ -167,7 +183,7 @@ void check_places(const MeshProgram& program, MeshIndex mesh, int micro_batches,
   std::vector<BufferIndex> order;
   for (const BufferIndex b : program.buffers.indices()) {
     const Buffer& buffer = program.buffers[b];
-    if (!used[b] || (buffer.owner.axis == here.axis && buffer.owner != here)) continue;
+    if (!used[b] || !buffer.owner.is_at(coordinate)) continue;
     check_slots(program, mesh, b, micro_batches);
     if (buffer.view_of >= 0) {
       check_view(program, mesh, b);
@@ -200,11 +216,22 @@ void check_places(const MeshProgram& program, MeshIndex mesh, int micro_batches,
   }
 }
 
+/// At every place of the axes along which something has owners.
 void check_places(const MeshProgram& program, MeshIndex mesh, int micro_batches) {
-  std::set<Owner> owners{Owner()};
-  for (const Buffer& buffer : program.buffers) owners.insert(buffer.owner);
-  if (owners.size() > 1) owners.erase(Owner());
-  for (const Owner& owner : owners) check_places(program, mesh, micro_batches, owner);
+  std::vector<std::vector<int>> coordinates{std::vector<int>(program.mesh.shape.size(), 0)};
+  for (int axis = 0; axis < static_cast<int>(program.mesh.shape.size()); ++axis) {
+    const auto has_owners = [&](const Buffer& buffer) { return buffer.owner.axis == axis; };
+    if (std::ranges::none_of(program.buffers, has_owners)) continue;
+    std::vector<std::vector<int>> more;
+    for (const std::vector<int>& coordinate : coordinates)
+      for (int place = 0; place < program.mesh.shape[axis]; ++place) {
+        more.push_back(coordinate);
+        more.back()[static_cast<std::size_t>(axis)] = place;
+      }
+    coordinates = std::move(more);
+  }
+  for (const std::vector<int>& coordinate : coordinates)
+    check_places(program, mesh, micro_batches, coordinate);
 }
 
 /// Buffers of one segment share bytes only where all that is done with one surely comes before all that is

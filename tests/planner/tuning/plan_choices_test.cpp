@@ -196,6 +196,34 @@ TEST(PlanChoices, ShardNothingOfAnOptimizerOfSeveralSteps) {
   }
 }
 
+TEST(PlanChoices, KeepOwnersWhereUpdatesCanHaveThem) {
+  PlannerOptions options;
+  options.preset = "partitioned-ps";
+  options.micro_batches = 2;
+  const Plan plan = plan_quietly(small_model(), small_cluster(4), with_preset(options));
+  const Graph graph = two_blocks(4);
+  const CostModel costs(plan.cluster);
+  const PlanChoices choices(plan, graph, costs);
+  const auto with_owners = [](const Plan& of) {
+    return std::ranges::count_if(of.sync, [](const GradientSync& sync) { return !sync.owners.empty(); });
+  };
+  ASSERT_GT(with_owners(plan), 0);
+  const TuningChoice as_planned = choices.presets().front().choice;
+  EXPECT_EQ(choices.plan_of(as_planned).sync, plan.sync);
+  for (std::size_t g = 0; g < as_planned.size(); ++g)
+    for (int word = 0; word < static_cast<int>(choices.genes()[g].words.size()); ++word) {
+      TuningChoice choice = as_planned;
+      choice[g] = word;
+      const Plan other = choices.plan_of(choice);
+      EXPECT_NO_THROW(check_plan(other, graph)) << choices.genes()[g].name << " " << word;
+      EXPECT_NO_THROW(verify(lower(graph, other))) << choices.genes()[g].name << " " << word;
+      const auto all = with_owners(plan), kept = with_owners(other);
+      const bool is_other_way = g < choices.ways().variables().size() && word != as_planned[g];
+      EXPECT_EQ(kept, other.updates != UpdateOrder::after_norm ? 0 : all - is_other_way)
+          << choices.genes()[g].name << " " << word;
+    }
+}
+
 TEST(PlanChoices, AreNoneOfAPlanForOneDevice) {
   const Tunable of(two_blocks, 8, small_cluster(1));
   std::vector<std::string> names;

@@ -110,7 +110,7 @@ TEST_P(OwnedPrograms, UpdateAsLongAsTheFullestOwnerDoes) {
   const std::vector<double> seconds = instruction_seconds(lowered.program, mesh, update, costs);
   const std::vector<std::int64_t> bytes = owned_states(mesh);
   const auto fullest = std::ranges::max_element(bytes) - bytes.begin();
-  EXPECT_EQ(mesh.fullest_place(0), fullest);
+  EXPECT_EQ(mesh.fullest_coordinate(), std::vector<int>{static_cast<int>(fullest)});
   double expected = 0;
   for (std::size_t i = 0; i < seconds.size(); ++i)
     if (const Owner owner = owner_of(mesh, update.instructions[i]);

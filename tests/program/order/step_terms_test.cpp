@@ -25,8 +25,15 @@ Terms terms_of(const Lowered& lowered) {
 /// What rounding leaves of sums of some thousand times.
 double rounding(double seconds) { return 1e-10 * seconds; }
 
+/// Of four devices, of which each updates rows of its own.
+Lowered updated_by_rows() {
+  PlannerOptions options;
+  options.owners = "uneven";
+  return pinned("[[stage]]\nlayers = 4\nmesh = [4]\naxes = [\"data\"]\n", small_cluster(4), options);
+}
+
 TEST(StepTerms, AddUpToTheStep) {
-  for (const Lowered& lowered : {two_stages_of_two(4), ring_of_four(), four_stages("1f1b"),
+  for (const Lowered& lowered : {two_stages_of_two(4), ring_of_four(), four_stages("1f1b"), updated_by_rows(),
                                  on_meshes("1f1b", {0, 1, 0, 1}), four_stages("zero-bubble")}) {
     const auto [timeline, of_meshes] = terms_of(lowered);
     for (const StepTerms& terms : of_meshes)

@@ -2,10 +2,13 @@
 
 #include <gmock/gmock.h>
 
+#include <set>
+
 #include "libalpa/base/error.h"
 #include "libalpa/program/lower/memory.h"
 #include "libalpa/program/order/dependences.h"
 #include "libalpa/schedule/schedule.h"
+#include "tests/support/index_literals.h"
 #include "tests/support/lifetimes.h"
 #include "tests/support/small_plans.h"
 
@@ -51,6 +54,30 @@ TEST_F(Verifier, PassesWhatLoweringMakes) {
       EXPECT_NO_THROW(verify(lowered.program));
       EXPECT_NO_THROW(verify(lower(lowered.graph, lowered.plan, Purpose::evaluate)));
     }
+}
+
+// States of owners along one axis lie where those of another place do, those along the other axis after them.
+TEST_F(Verifier, PassesOwnersAlongTwoAxes) {
+  PlannerOptions options;
+  options.owners = "even";
+  const Lowered lowered = pinned(R"(micro_batches = 2
+stages_per_mesh = 2
+schedule = "interleaved"
+[[stage]]
+layers = 2
+mesh = [2, 2]
+axes = ["data", "tensor"]
+[[stage]]
+layers = 2
+mesh = [2, 2]
+axes = ["tensor", "data"]
+)",
+                                 small_cluster(4), options);
+  std::set<int> axes;
+  for (const Buffer& buffer : lowered.program.meshes[0_m].buffers)
+    if (!buffer.owner.is_everybody()) axes.insert(buffer.owner.axis);
+  EXPECT_EQ(axes, (std::set<int>{0, 1}));
+  EXPECT_NO_THROW(verify(lowered.program));
 }
 
 TEST_F(Verifier, RefusesAReadOfWhatNothingWrote) {
