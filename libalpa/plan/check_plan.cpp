@@ -248,23 +248,27 @@ void check_transfers(const Placement& placement) {
       refuse(fmt::format("value {} is used on mesh {} but never sent there", value, mesh));
 }
 
-/// Owners have each row once.
-void check_owners(const Placement& placement, MeshIndex mesh, const ReducedGradient& sum,
-                  const std::vector<OwnedRows>& owners) {
-  const std::optional<OwnableUpdate> update = ownable_update(placement, mesh, sum);
-  if (!update)
-    refuse(fmt::format("sum of gradients {} has owners, but its update cannot be shared out", sum.sum));
-  const int places = placement.plan().meshes[mesh].shape[update->axis];
+/// Owners have each row once, of all sums of an update.
+void check_owners(const Plan& plan, const std::map<ValueIndex, std::pair<int, OwnableUpdate>>& ownable,
+                  ValueIndex sum, const std::vector<OwnedRows>& owners) {
+  const auto found = ownable.find(sum);
+  if (found == ownable.end())
+    refuse(fmt::format("sum of gradients {} has owners, but its update cannot be shared out", sum));
+  const auto& [places, update] = found->second;
   std::int64_t rows = 0;
   for (const OwnedRows& part : owners) {
-    if (part.rows < 1 || part.rows > update->rows - rows || part.owner < 0 || part.owner >= places)
-      refuse(fmt::format("sum of gradients {} has {} rows of owner {}, expected {} in all of {} owners",
-                         sum.sum, part.rows, part.owner, update->rows, places));
+    if (part.rows < 1 || part.rows > update.rows - rows || part.owner < 0 || part.owner >= places)
+      refuse(fmt::format("sum of gradients {} has {} rows of owner {}, expected {} in all of {} owners", sum,
+                         part.rows, part.owner, update.rows, places));
     rows += part.rows;
   }
-  if (rows != update->rows)
-    refuse(fmt::format("owners have {} rows of the sum of gradients {}, expected {}", rows, sum.sum,
-                       update->rows));
+  if (rows != update.rows)
+    refuse(
+        fmt::format("owners have {} rows of the sum of gradients {}, expected {}", rows, sum, update.rows));
+  for (const ValueIndex other : update.sums)
+    if (plan.sync_of(other).owners != owners)
+      refuse(fmt::format("sums of gradients {} and {} are of one update, and have different owners", sum,
+                         other));
 }
 
 /// Buckets have sums of one mesh that one collective can add up, in one turn.
@@ -277,19 +281,26 @@ void check_sync(const Placement& placement) {
   };
   std::map<int, Bucket> buckets;
   std::map<ValueIndex, std::pair<MeshIndex, ReducedGradient>> sums;
+  std::map<ValueIndex, std::pair<int, OwnableUpdate>> ownable;  // and how many may own it, by sums
   if (plan.sync.empty()) return;
-  for (const MeshIndex m : plan.meshes.indices())
-    for (ReducedGradient& sum : converted_gradients(placement, m, Conversions(plan.cluster, plan.meshes[m])))
+  for (const MeshIndex m : plan.meshes.indices()) {
+    const Conversions conversions(plan.cluster, plan.meshes[m]);
+    for (ReducedGradient& sum : converted_gradients(placement, m, conversions))
       sums.insert({sum.sum, {m, std::move(sum)}});
+    for (const OwnableUpdate& update : ownable_updates(placement, m, conversions))
+      for (const ValueIndex sum : update.sums)
+        ownable.insert({sum, {plan.meshes[m].shape[update.axis], update}});
+  }
   for (std::size_t i = 0; i < plan.sync.size(); ++i) {
     const auto& [value, bucket, turn, owners] = plan.sync[i];
     if (i > 0 && value <= plan.sync[i - 1].sum)
       refuse(fmt::format("sum of gradients {} is in a bucket twice, or out of order", value));
     const auto sum = sums.find(value);
-    if (sum == sums.end() || (bucket >= 0 && !is_sum_alone(sum->second.second.steps)))
+    const bool is_made_in_update = sum == sums.end() && ownable.contains(value) && bucket == -1 && turn == 0;
+    if (!is_made_in_update && (sum == sums.end() || (bucket >= 0 && !is_sum_alone(sum->second.second.steps))))
       refuse(fmt::format("value {} is in bucket {}, but is no sum of gradients that devices add up in place",
                          value, bucket));
-    if (!owners.empty()) check_owners(placement, sum->second.first, sum->second.second, owners);
+    if (!owners.empty()) check_owners(plan, ownable, value, owners);
     if (bucket < -1 || turn < 0 || (bucket == -1 && turn == 0 && owners.empty()))
       refuse(fmt::format("sum of gradients {} is in bucket {} and turn {}", value, bucket, turn));
     if (bucket == -1) continue;

@@ -1,66 +1,185 @@
 #include "libalpa/plan/owned_updates.h"
 
 #include <algorithm>
+#include <map>
+#include <optional>
 
 namespace alpa {
 namespace {
 
-/// Whether each row of what it makes is made of the same row of its operands, and of what has no rows.
-bool is_by_rows(const OpDef& op, const OpCall& call, std::size_t rows_of) {
-  const ShardingRule rule = rule_of(op, call);
-  if (rule.operands[rows_of].empty()) return false;
-  const DimensionFactors rows = rule.operands[rows_of][0];
-  if (rows.size() != 1 || rule.factors[static_cast<std::size_t>(rows[0])].whole) return false;
-  const auto has_rows = [&](const auto& dimensions) { return !dimensions.empty() && dimensions[0] == rows; };
-  const auto has_none = [&](const auto& dimensions) {
-    return std::ranges::none_of(
-        dimensions, [&](const DimensionFactors& of) { return std::ranges::count(of, rows[0]) > 0; });
-  };
-  return std::ranges::all_of(rule.results, has_rows) &&
-         std::ranges::all_of(rule.operands, [&](const auto& of) { return has_rows(of) || has_none(of); });
-}
+/// The updates of a mesh that can be shared out, found node by node from the sums of gradients on.
+class OwnableUpdates {
+ public:
+  OwnableUpdates(const Placement& placement, MeshIndex mesh, const Conversions& conversions)
+      : placement_(placement),
+        conversions_(conversions),
+        graph_(placement.graph()),
+        uses_(placement.uses()),
+        plan_(placement.plan()),
+        mesh_(mesh) {
+    for (const ValueIndex sum : sums_of_gradients(graph_)) sums_.insert(sum);
+    for (const ReducedGradient& each : reduced_gradients(placement, mesh, conversions)) {
+      turn_.insert({each.sum, std::ssize(turn_)});
+      if (each.steps.size() == 1 && each.steps.front().kind == ConversionKind::all_reduce) take(each);
+    }
+  }
+
+  std::vector<OwnableUpdate> run() {
+    for (const NodeIndex n : graph_.nodes.indices()) {
+      const Node& node = node_of(graph_, n);
+      if (node.phase != Phase::update || node.op->reduces_globally) continue;
+      take_sum_of_terms(n);
+      std::optional<OwnableUpdate> made = made_by(n);
+      if (!made) continue;
+      if (std::ranges::all_of(node.results, [&](ValueIndex v) { return uses_.state_after_value(v) >= 0; }))
+        found_.push_back(std::move(*made));
+      else if (is_on_the_way(n))
+        taken_[node.results[0]] = std::move(*made);
+    }
+    std::ranges::sort(found_, {}, [&](const OwnableUpdate& each) { return turn_.at(each.sums.back()); });
+    return std::move(found_);
+  }
+
+ private:
+  /// What devices along the axis of its steps add up.
+  void take(const ReducedGradient& each) {
+    const ConversionStep& step = each.steps.front();
+    if (step.maximum || step.wire_type || each.tile.shape.empty() || uses_.users_of(each.sum).size() != 1)
+      return;
+    const std::int64_t rows = each.tile.shape[0];
+    taken_[each.sum] = {NodeIndex(), {each.sum}, step.axis, rows, byte_count(each.tile) / rows};
+  }
+
+  /// Each device adds its terms of several sums of gradients, and then they add up what that makes.
+  void take_sum_of_terms(NodeIndex n) {
+    const Node& node = node_of(graph_, n);
+    const ValueIndex sum = node.results[0];
+    const auto is_gradient = [&](ValueIndex operand) { return sums_.contains(operand); };
+    if (placement_.mesh_of_node(n) != mesh_ || node.results.size() != 1 ||
+        !std::ranges::all_of(node.operands, is_gradient))
+      return;
+    sums_.insert(sum);
+    const Value& value = value_of(graph_, sum);
+    const ShardingSpec rests = placement_.layout_at_rest(sum, mesh_);
+    const ShardingSpec in_update = placement_.layout_in_update(sum, mesh_);
+    if (is_sent(sum) || placement_.node_layout(n).results[0] != rests || without_terms(rests) != in_update)
+      return;
+    const Conversion* const steps = conversions_.between(value.type, rests, in_update, value.wire_type);
+    if (!steps || steps->empty()) return;
+    const int axis = steps->front().axis;
+    if (std::ranges::any_of(*steps, [&](const ConversionStep& step) { return step.axis != axis; })) return;
+    turn_.insert({sum, std::ssize(turn_)});
+    take({sum, *steps, tile_type(value.type, rests, plan_.meshes[mesh_].shape)});
+  }
+
+  /// What of the sums that a node takes it can make by rows: nullopt where it takes none, or not so.
+  std::optional<OwnableUpdate> made_by(NodeIndex n) {
+    const Node& node = node_of(graph_, n);
+    OwnableUpdate made;
+    for (const ValueIndex operand : node.operands) {
+      const auto taken = taken_.find(operand);
+      if (taken == taken_.end()) continue;
+      if (!made.sums.empty() && taken->second.axis != made.axis) return std::nullopt;
+      std::vector<ValueIndex> sums = std::move(made.sums);
+      sums.insert(sums.end(), taken->second.sums.begin(), taken->second.sums.end());
+      made = taken->second;
+      made.sums = std::move(sums);
+    }
+    if (made.sums.empty() || placement_.mesh_of_node(n) != mesh_ ||
+        plan_.node_strategy[n][made.axis] != kIdleAxis || !is_by_rows(node) || !leaves_states_to_owners(n))
+      return std::nullopt;
+    std::ranges::sort(made.sums, {}, [&](ValueIndex sum) { return turn_.at(sum); });
+    made.update = n;
+    return made;
+  }
+
+  /// Whether each row of what it makes is made of the same row of what it takes of sums and states, and of
+  /// what has no rows.
+  bool is_by_rows(const Node& node) const {
+    const std::vector<TensorType> types = operand_types(graph_, node);
+    const ShardingRule rule = rule_of(*node.op, {types, node.attributes});
+    const auto is_taken = [&](ValueIndex operand) { return taken_.contains(operand); };
+    const auto of_sum =
+        static_cast<std::size_t>(std::ranges::find_if(node.operands, is_taken) - node.operands.begin());
+    if (rule.operands[of_sum].empty()) return false;
+    const DimensionFactors rows = rule.operands[of_sum][0];
+    if (rows.size() != 1 || rule.factors[static_cast<std::size_t>(rows[0])].whole) return false;
+    const auto has_rows = [&](const auto& dimensions) {
+      return !dimensions.empty() && dimensions[0] == rows;
+    };
+    const auto has_none = [&](const auto& dimensions) {
+      return std::ranges::none_of(
+          dimensions, [&](const DimensionFactors& of) { return std::ranges::count(of, rows[0]) > 0; });
+    };
+    for (std::size_t i = 0; i < node.operands.size(); ++i) {
+      const bool has_owners = is_taken(node.operands[i]) || uses_.state_at[node.operands[i]] >= 0;
+      if (!(has_owners && has_rows(rule.operands[i])) &&
+          (is_taken(node.operands[i]) || !has_none(rule.operands[i])))
+        return false;
+    }
+    return std::ranges::all_of(rule.results, has_rows);
+  }
+
+  /// Whether what it makes of states lies in place where every device has it once its owner has handed it
+  /// out.
+  bool leaves_states_to_owners(NodeIndex n) const {
+    const Node& node = node_of(graph_, n);
+    for (std::size_t r = 0; r < node.results.size(); ++r) {
+      const StateIndex state = uses_.state_after_value(node.results[r]);
+      if (state < 0) continue;
+      const ValueIndex value = graph_.states[state].value;
+      if (node.op->overwrites[r] < 0 || plan_.rests_on_host(value) || is_sent(value) ||
+          placement_.layout_at_rest(value, mesh_) != placement_.node_layout(n).results[r])
+        return false;
+    }
+    return true;
+  }
+
+  /// Whether one node of the update alone takes what it makes, as it is made.
+  bool is_on_the_way(NodeIndex n) const {
+    const Node& node = node_of(graph_, n);
+    const ValueIndex value = node.results[0];
+    const ShardingSpec& made = placement_.node_layout(n).results[0];
+    return node.results.size() == 1 && node.op->overwrites[0] < 0 && uses_.users_of(value).size() == 1 &&
+           !is_sent(value) && placement_.layout_at_rest(value, mesh_) == made &&
+           placement_.layout_in_update(value, mesh_) == made;
+  }
+
+  bool is_sent(ValueIndex value) const {
+    return std::ranges::count(plan_.transfers, value, &PlannedTransfer::value) > 0;
+  }
+
+  const Placement& placement_;
+  const Conversions& conversions_;
+  const Graph& graph_;
+  const GraphUses& uses_;
+  const Plan& plan_;
+  MeshIndex mesh_;
+  std::set<ValueIndex> sums_;                  ///< of gradients, and sums of such
+  std::map<ValueIndex, std::ptrdiff_t> turn_;  ///< of sums that devices add up
+  std::map<ValueIndex, OwnableUpdate> taken_;  ///< of sums, and of what is made of them on the way
+  std::vector<OwnableUpdate> found_;
+};
 
 }  // namespace
 
-std::optional<OwnableUpdate> ownable_update(const Placement& placement, MeshIndex mesh,
-                                            const ReducedGradient& reduced) {
-  const Graph& graph = placement.graph();
-  const GraphUses& uses = placement.uses();
-  const Plan& plan = placement.plan();
-  if (plan.updates != UpdateOrder::after_norm || reduced.steps.size() != 1 || reduced.tile.shape.empty())
-    return std::nullopt;
-  const ConversionStep& step = reduced.steps.front();
-  const std::vector<NodeIndex>& users = uses.users_of(reduced.sum);
-  if (step.kind != ConversionKind::all_reduce || step.maximum || step.wire_type || users.size() != 1)
-    return std::nullopt;
-  const NodeIndex n = users.front();
-  const Node& node = node_of(graph, n);
-  if (placement.mesh_of_node(n) != mesh || plan.node_strategy[n][step.axis] != kIdleAxis) return std::nullopt;
-  const auto at = std::ranges::find(node.operands, reduced.sum) - node.operands.begin();
-  const std::vector<TensorType> types = operand_types(graph, node);
-  if (!is_by_rows(*node.op, {types, node.attributes}, static_cast<std::size_t>(at))) return std::nullopt;
-  for (std::size_t r = 0; r < node.results.size(); ++r) {
-    const StateIndex state = uses.state_after_value(node.results[r]);
-    if (state < 0 || node.op->overwrites[r] < 0) return std::nullopt;
-    const ValueIndex value = graph.states[state].value;
-    if (plan.rests_on_host(value) || std::ranges::count(plan.transfers, value, &PlannedTransfer::value) > 0 ||
-        placement.layout_at_rest(value, mesh) != placement.node_layout(n).results[r])
-      return std::nullopt;
-  }
-  const std::int64_t rows = reduced.tile.shape[0];
-  return OwnableUpdate{n, step.axis, rows, byte_count(reduced.tile) / rows};
+std::vector<OwnableUpdate> ownable_updates(const Placement& placement, MeshIndex mesh,
+                                           const Conversions& conversions) {
+  if (placement.plan().updates != UpdateOrder::after_norm) return {};
+  return OwnableUpdates(placement, mesh, conversions).run();
 }
 
 std::set<ValueIndex> states_at_owners(const Plan& plan, const GraphUses& uses) {
   std::set<ValueIndex> states;
   for (const GradientSync& sync : plan.sync) {
     if (sync.owners.empty()) continue;
-    for (const NodeIndex update : uses.users_of(sync.sum))
-      for (const ValueIndex result : node_of(uses.graph, update).results) {
-        const StateIndex state = uses.state_after_value(result);
-        if (state >= 0 && is_of_update_alone(uses, uses.graph.states[state]))
-          states.insert(uses.graph.states[state].value);
-      }
+    NodeIndex update = uses.users_of(sync.sum).front();
+    const auto result = [&] { return node_of(uses.graph, update).results[0]; };
+    while (uses.state_after_value(result()) < 0) update = uses.users_of(result()).front();
+    for (const ValueIndex next : node_of(uses.graph, update).results)
+      if (const State& state = uses.graph.states[uses.state_after_value(next)];
+          is_of_update_alone(uses, state))
+        states.insert(state.value);
   }
   return states;
 }

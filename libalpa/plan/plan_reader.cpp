@@ -150,8 +150,9 @@ class PlanReader {
                            bucket[row] == -1 ? -1 : small("/sync/bucket", bucket[row]),
                            small("/sync/turn", turn[row]), std::move(parts)});
     }
-    if (!owners.empty())
-      refuse(fmt::format("/sync/owners/value: {}, expected a row of /sync/value", owners.begin()->first));
+    for (auto& [sum, parts] : owners)  // of those that the update makes of several
+      plan.sync.push_back({ValueIndex(small("/sync/owners/value", sum)), -1, 0, std::move(parts)});
+    std::ranges::sort(plan.sync, {}, &GradientSync::sum);
   }
 
   /// By the sum of gradients.

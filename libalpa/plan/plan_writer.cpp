@@ -68,7 +68,7 @@ void write_nodes(H5Writer& file, const Plan& plan, const Graph& graph) {
 }
 
 /// A row for each sum of gradients; buckets are -1 where it is in none, turns 0. Of those that have owners
-/// the rows of each, one part after another.
+/// the rows of each, one part after another; those that the update makes of several have these alone.
 void write_sync(H5Writer& file, const Plan& plan, const Graph& graph) {
   std::vector<std::int64_t> value, bucket, turn;
   for (const ValueIndex sum : sums_of_gradients(graph)) {

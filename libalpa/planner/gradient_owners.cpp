@@ -21,9 +21,8 @@ constexpr Word<OwnerRule> kOwners[] = {
     {"even", OwnerRule::even, "rows of each bucket in shares of as many bytes"},
 };
 
-/// A sum whose update can be shared out, and between how many.
+/// An update that can be shared out, and between how many.
 struct Ownable {
-  ValueIndex sum;
   OwnableUpdate update;
   int places = 0;
   std::int64_t bytes() const { return update.rows * update.row_bytes; }
@@ -33,56 +32,56 @@ class Owners {
  public:
   explicit Owners(OwnerRule rule) : rule_(rule) {}
 
-  /// [sum] of one bucket, along one axis.
-  std::vector<std::vector<OwnedRows>> of(const std::vector<Ownable>& sums) {
+  /// [update] of one bucket, along one axis.
+  std::vector<std::vector<OwnedRows>> of(const std::vector<Ownable>& updates) {
     std::vector<std::vector<OwnedRows>> owners;
-    if (rule_ == OwnerRule::even) return even_shares(sums);
-    for (const Ownable& sum : sums) {
+    if (rule_ == OwnerRule::even) return even_shares(updates);
+    for (const Ownable& each : updates) {
       std::vector<OwnedRows>& parts = owners.emplace_back();
-      const std::int64_t rows = sum.update.rows, count = parts_of(sum);
+      const std::int64_t rows = each.update.rows, count = parts_of(each);
       for (std::int64_t part = 0; part < count; ++part) {
         const std::int64_t own = rows * (part + 1) / count - rows * part / count;
-        parts.push_back({own, take(sum, own * sum.update.row_bytes)});
+        parts.push_back({own, take(each, own * each.update.row_bytes)});
       }
     }
     return owners;
   }
 
  private:
-  std::int64_t parts_of(const Ownable& sum) const {
+  std::int64_t parts_of(const Ownable& each) const {
     if (rule_ == OwnerRule::parts || rule_ == OwnerRule::uneven)
-      for (std::int64_t parts = 2; parts <= std::min<std::int64_t>(sum.places, sum.update.rows); ++parts)
-        if ((sum.update.rows % parts == 0) == (rule_ == OwnerRule::parts)) return parts;
+      for (std::int64_t parts = 2; parts <= std::min<std::int64_t>(each.places, each.update.rows); ++parts)
+        if ((each.update.rows % parts == 0) == (rule_ == OwnerRule::parts)) return parts;
     return 1;
   }
 
-  int take(const Ownable& sum, std::int64_t bytes) {
-    std::vector<std::int64_t>& taken = taken_[sum.update.axis];
-    taken.resize(static_cast<std::size_t>(sum.places));
+  int take(const Ownable& each, std::int64_t bytes) {
+    std::vector<std::int64_t>& taken = taken_[each.update.axis];
+    taken.resize(static_cast<std::size_t>(each.places));
     const auto at = rule_ == OwnerRule::first ? taken.begin() : std::ranges::min_element(taken);
     *at += bytes;
     return static_cast<int>(at - taken.begin());
   }
 
   /// A row is of the device in whose share its middle lies.
-  static std::vector<std::vector<OwnedRows>> even_shares(const std::vector<Ownable>& sums) {
+  static std::vector<std::vector<OwnedRows>> even_shares(const std::vector<Ownable>& updates) {
     double all = 0, before = 0;
-    for (const Ownable& sum : sums) all += static_cast<double>(sum.bytes());
+    for (const Ownable& each : updates) all += static_cast<double>(each.bytes());
     std::vector<std::vector<OwnedRows>> owners;
-    for (const Ownable& sum : sums) {
+    for (const Ownable& each : updates) {
       std::vector<OwnedRows>& parts = owners.emplace_back();
-      const auto row_bytes = static_cast<double>(sum.update.row_bytes);
+      const auto row_bytes = static_cast<double>(each.update.row_bytes);
       std::int64_t first = 0;
-      for (int place = 0; place < sum.places; ++place) {
-        const double end_bytes = all * (place + 1) / sum.places;
-        const auto end = place + 1 == sum.places
-                             ? sum.update.rows
+      for (int place = 0; place < each.places; ++place) {
+        const double end_bytes = all * (place + 1) / each.places;
+        const auto end = place + 1 == each.places
+                             ? each.update.rows
                              : std::clamp(static_cast<std::int64_t>((end_bytes - before) / row_bytes + 0.5),
-                                          first, sum.update.rows);
+                                          first, each.update.rows);
         if (end > first) parts.push_back({end - first, place});
         first = end;
       }
-      before += static_cast<double>(sum.bytes());
+      before += static_cast<double>(each.bytes());
     }
     return owners;
   }
@@ -127,24 +126,23 @@ std::vector<GradientSync> with_owners(const Plan& plan, const GraphUses& uses, O
     if (rule == OwnerRule::none) break;
     const MeshShape& shape = plan.meshes[m].shape;
     Owners owners(rule);
-    std::vector<std::pair<int, std::vector<Ownable>>> together;  // by bucket, as they are added up
+    // By the bucket of their last sums, as those are added up.
+    std::vector<std::pair<int, std::vector<Ownable>>> together;
     int alone = buckets;
-    for (const ReducedGradient& sum :
-         reduced_gradients(placement, m, Conversions(plan.cluster, plan.meshes[m]))) {
-      const std::optional<OwnableUpdate> update = ownable_update(placement, m, sum);
-      if (!update) continue;
-      const int bucket = plan.bucket_of(sum.sum) >= 0 ? plan.bucket_of(sum.sum) : alone++;
+    for (OwnableUpdate& update : ownable_updates(placement, m, Conversions(plan.cluster, plan.meshes[m]))) {
+      const int of_last = plan.bucket_of(update.sums.back()), bucket = of_last >= 0 ? of_last : alone++;
       auto at = std::ranges::find(together, bucket, [](const auto& each) { return each.first; });
       if (at == together.end()) at = together.insert(at, {bucket, {}});
-      at->second.push_back({sum.sum, *update, shape[update->axis]});
+      const int places = shape[update.axis];
+      at->second.push_back({std::move(update), places});
     }
-    for (const auto& [bucket, sums] : together) {
-      auto found = owners.of(sums);
-      for (std::size_t i = 0; i < sums.size(); ++i) {
-        GradientSync& sync = all[sums[i].sum];
-        sync.sum = sums[i].sum;
-        sync.owners = std::move(found[i]);
-      }
+    for (const auto& [bucket, updates] : together) {
+      const auto found = owners.of(updates);
+      for (std::size_t i = 0; i < updates.size(); ++i)
+        for (const ValueIndex sum : updates[i].update.sums) {
+          all[sum].sum = sum;
+          all[sum].owners = found[i];
+        }
     }
   }
   return with_whole_buckets(std::move(all));

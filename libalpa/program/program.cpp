@@ -154,7 +154,7 @@ std::vector<int> MeshProgram::fullest_coordinate() const {
   for (int axis = 0; axis < static_cast<int>(mesh.shape.size()); ++axis) {
     std::vector<std::int64_t> bytes(static_cast<std::size_t>(mesh.shape[axis]));
     for (const Buffer& buffer : buffers)
-      if (buffer.owner.axis == axis && buffer.view_of < 0)
+      if (buffer.owner.axis == axis && buffer.residence == Residence::state && buffer.view_of < 0)
         bytes[static_cast<std::size_t>(buffer.owner.place)] += buffer.bytes;
     coordinate.push_back(static_cast<int>(std::ranges::max_element(bytes) - bytes.begin()));
   }

@@ -87,6 +87,17 @@ TEST_F(PlanFile, HoldsWhichDeviceUpdatesWhat) {
   EXPECT_NE(output_of("h5diff " + path.string() + " " + written("b.h5", lowered_.plan).string()), "");
 }
 
+TEST_F(PlanFile, HoldsOwnersOfTiedWeights) {
+  lowered_ = pinned("[[stage]]\nlayers = 4\nmesh = [4]\naxes = [\"data\"]\n");
+  Plan& plan = lowered_.plan;
+  plan.sync = with_owners(plan, GraphUses(lowered_.graph), OwnerRule::even);
+  const auto is_made_in_update = [&](const GradientSync& sync) {
+    return node_of(lowered_.graph, value_of(lowered_.graph, sync.sum).producer).phase == Phase::update;
+  };
+  EXPECT_EQ(std::ranges::count_if(plan.sync, is_made_in_update), 1) << "each device adds its terms first";
+  EXPECT_EQ(read_plan(written("a.h5", plan)), plan);
+}
+
 TEST_F(PlanFile, HoldsWhatRestsOnTheHost) {
   Plan plan = lowered_.plan;
   plan.on_host = states_of_updates_alone(GraphUses(lowered_.graph));

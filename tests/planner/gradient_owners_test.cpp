@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <string>
+#include <tuple>
 
 #include "libalpa/plan/owned_updates.h"
 #include "tests/support/small_plans.h"
@@ -14,8 +16,10 @@ namespace {
 
 using namespace testing_models;
 
-/// A sum that has owners, in the order in which the backward is done with it.
+/// A parameter's sum that has owners; of tied weights the last, or what their terms are added up to first. In
+/// the order in which the backward is done with them.
 struct OwnedSum {
+  std::string name;
   std::int64_t rows = 0, row_bytes = 0;
   int bucket = -1;
   std::vector<OwnedRows> owners;
@@ -35,14 +39,27 @@ class GradientOwners : public testing::TestWithParam<int> {
     plan.sync = with_owners(plan, uses, rule);
     check_plan(plan, graph);
     const Placement placement(plan, uses);
-    std::vector<OwnedSum> sums;
+    std::vector<ValueIndex> in_order;
     for (const ReducedGradient& sum :
-         reduced_gradients(placement, 0_m, Conversions(plan.cluster, plan.meshes[0_m]))) {
-      const GradientSync sync_of = plan.sync_of(sum.sum);
-      if (!sync_of.owners.empty())
-        sums.push_back(
-            {sum.tile.shape[0], byte_count(sum.tile) / sum.tile.shape[0], sync_of.bucket, sync_of.owners});
+         reduced_gradients(placement, 0_m, Conversions(plan.cluster, plan.meshes[0_m])))
+      in_order.push_back(sum.sum);
+    for (const GradientSync& made_in_update : plan.sync)
+      if (std::ranges::count(in_order, made_in_update.sum) == 0) in_order.push_back(made_in_update.sum);
+    std::vector<OwnedSum> sums;
+    for (const ValueIndex sum : in_order) {
+      const GradientSync sync_of = plan.sync_of(sum);
+      if (sync_of.owners.empty()) continue;
+      const auto& [name, type] = std::tie(value_of(graph, sum).name, value_of(graph, sum).type);
+      if (const auto tied = std::ranges::find(sums, name, &OwnedSum::name); tied != sums.end()) {
+        EXPECT_EQ(tied->owners, sync_of.owners) << name;
+        sums.erase(tied);
+      }
+      sums.push_back({name, type.shape[0], byte_count(type) / type.shape[0], sync_of.bucket, sync_of.owners});
     }
+    const auto is_of_table = [](const OwnedSum& sum) {
+      return sum.name == "table.gradient" || sum.name == "sum of gradients";
+    };
+    EXPECT_EQ(std::ranges::count_if(sums, is_of_table), 1);
     EXPECT_GT(sums.size(), 10u);
     return sums;
   }

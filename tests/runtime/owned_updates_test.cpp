@@ -33,6 +33,13 @@ TinyTraining owned(const OwnedCase& c) {
   return training;
 }
 
+/// Of a GPT's table, which is embedding and head: the two sums of its gradient, or the one of what each
+/// device adds up of its terms.
+bool is_of_tied_weights(const TinyTraining& training, const GradientSync& sync) {
+  const std::string& name = value_of(training.graph(), sync.sum).name;
+  return name == "embedding.table.gradient" || name == "sum of gradients";
+}
+
 class OwnedUpdates : public testing::TestWithParam<OwnedCase> {};
 
 // An element's sum over devices is the same wherever it is made, and so is what is made of it. Only the norm
@@ -65,13 +72,58 @@ TEST_P(OwnedUpdates, HaveTheSameBitsInAnyOrderOfLanes) {
   expect_same_bits_in_any_order(training);
 }
 
+/// Plans whose stage has all of a GPT.
+class OwnedTiedWeights : public testing::TestWithParam<OwnedCase> {
+ protected:
+  static std::vector<GradientSync> of_tied_weights(const TinyTraining& training) {
+    std::vector<GradientSync> found = training.plan().sync;
+    std::erase_if(found, [&](const GradientSync& sync) { return !is_of_tied_weights(training, sync); });
+    return found;
+  }
+};
+
+TEST_P(OwnedTiedWeights, HaveOneOwnerOfARowOfAllSums) {
+  const std::vector<GradientSync> found = of_tied_weights(owned(GetParam()));
+  ASSERT_FALSE(found.empty());
+  for (const GradientSync& sync : found) {
+    EXPECT_FALSE(sync.owners.empty());
+    EXPECT_EQ(sync.owners, found.front().owners);
+  }
+}
+
+/// Plans that bring both sums to owners, who add them up.
+class OwnedSumsOfTiedWeights : public OwnedTiedWeights {};
+
+// As where each goes by itself: buckets change no sum of an element.
+TEST_P(OwnedSumsOfTiedWeights, MayBeInABucket) {
+  const TinyTraining alone = owned(GetParam());
+  ASSERT_EQ(of_tied_weights(alone).size(), 2u);
+  TinyTraining together = owned(GetParam());
+  std::vector<GradientSync> sync = together.plan().sync;
+  for (GradientSync& each : sync) each.bucket = is_of_tied_weights(together, each) ? 0 : -1;
+  together.set_sync(sync);
+  EXPECT_EQ(together.run_on_threads(3).states, alone.run_on_threads(3).states);
+}
+
+std::vector<OwnedCase> tied_cases(const std::vector<int>& on) {
+  std::vector<OwnedCase> cases;
+  for (const Word<OwnerRule>& rule : owner_words())
+    for (const int devices : on)
+      if (rule.value != OwnerRule::none)
+        cases.push_back({unclipped({"gpt", "data-parallel", devices, 1}), rule.value});
+  cases.push_back({{"gpt", "data-parallel", 2, 2}, OwnerRule::parts});
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(Tied, OwnedTiedWeights, testing::ValuesIn(tied_cases({2, 4})), owned_case_name);
+INSTANTIATE_TEST_SUITE_P(Tied, OwnedSumsOfTiedWeights, testing::ValuesIn(tied_cases({2})), owned_case_name);
+INSTANTIATE_TEST_SUITE_P(Tied, OwnedUpdates, testing::ValuesIn(tied_cases({2, 4})), owned_case_name);
 INSTANTIATE_TEST_SUITE_P(
     Plans, OwnedUpdates,
     testing::Values(OwnedCase{{"gpt", "data-parallel", 2, 1}, OwnerRule::first},
                     OwnedCase{unclipped({"gpt", "data-parallel", 4, 2}), OwnerRule::first},
                     OwnedCase{unclipped({"gpt", "data-parallel", 4, 2}), OwnerRule::balanced},
                     OwnedCase{unclipped({"gpt", "data-parallel", 4, 2}), OwnerRule::parts},
-                    OwnedCase{unclipped({"gpt", "data-parallel", 4, 1}), OwnerRule::uneven},
                     OwnedCase{{"gpt", "data-parallel", 4, 2}, OwnerRule::even},
                     OwnedCase{unclipped({"gpt", "data x tensor", 4, 2}), OwnerRule::even},
                     OwnedCase{{"gpt", "mixed", 4, 4}, OwnerRule::uneven},

@@ -36,11 +36,8 @@ class SynchronisationWords {
     const Node& sums = node_of(graph_, summing);
     for (std::size_t i = 0; i < sums.operands.size(); ++i)
       add_gradient(sums.operands[i], placement_.node_layout(summing).operands[i]);
+    add_rest(sum, placement_.layout_at_rest(sum, mesh_));
     const GradientSync sync = placement_.plan().sync_of(sum);
-    if (sync.owners.empty())
-      add_rest(sum, placement_.layout_at_rest(sum, mesh_));
-    else
-      add_owners(sum, sync.owners);
     if (words_.empty()) return "no communication";
     if (sync.bucket >= 0) words_.emplace_back("in a bucket");
     if (sync.turn > 0) words_.emplace_back("first used first");
@@ -97,6 +94,8 @@ class SynchronisationWords {
         words_.push_back(fmt::format("sent to mesh {}", transfer.to_mesh));
       }
     if (user_here == nullptr) return;
+    if (const std::vector<OwnedRows> owners = placement_.plan().sync_of(value).owners; !owners.empty())
+      return add_owners(value, owners);
     add_steps(value, lies, placement_.layout_in_update(value, mesh_), "");
     add_low_rank(value);
     const Node& user = node_of(graph_, *user_here);

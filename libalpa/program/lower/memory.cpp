@@ -238,7 +238,7 @@ std::int64_t place_owned_states(MeshProgram& program, std::int64_t begin) {
   for (int axis = 0; axis < static_cast<int>(program.mesh.shape.size()); ++axis) {
     std::int64_t of_axis = begin;
     for (Buffer& buffer : program.buffers) {
-      if (buffer.owner.axis != axis || buffer.view_of >= 0) continue;
+      if (buffer.owner.axis != axis || buffer.residence != Residence::state || buffer.view_of >= 0) continue;
       std::int64_t& at = end[axis].try_emplace(buffer.owner.place, begin).first->second;
       buffer.offset = at;
       at = end_of(at, buffer.bytes, buffer.slots);

@@ -48,7 +48,9 @@ class MeshLowering {
   void sum_gradients();
   void find_owned_updates();
   void reduce_to_owners(const std::vector<ValueIndex>& sums);
-  void emit_owned_update(NodeIndex);
+  bool is_in_parts(NodeIndex) const;
+  void emit_in_parts(NodeIndex);
+  void hand_out(NodeIndex update);
   void sum_held_gradients();
   void receive_values_made_in(Phase);
   void send_to_other_meshes(ValueIndex value);
@@ -62,7 +64,6 @@ class MeshLowering {
   void emit_rounds(Compute, const NodeLayout&);
   void emit_gradient_norm(const Node&);
   void add_up(NodeIndex node, BufferIndex tile, int copies, BufferIndex into, bool first);
-  void add_up_owned(NodeIndex node, ValueIndex gradient, const ShardingSpec&, BufferIndex into);
   void emit_sum(const std::vector<ValueIndex>& values, BufferIndex into);
   void emit_global_sum();
   NodeIndex fused_accumulator(const Node&, const NodeLayout&) const;
@@ -92,15 +93,19 @@ class MeshLowering {
   std::map<ValueIndex, BufferIndex> split_sums_;  ///< of gradients, as updates take them
   std::set<ValueIndex> held_sums_;                ///< those of gradients of steps before, added up early
   struct OwnedUpdate {
-    ValueIndex sum;
     int axis = 0;
+    int bucket = -1;  ///< of the last of its sums, with which the parameter is handed out
     std::vector<MeshValues::Part> parts;
-    std::vector<BufferIndex> sums;  ///< [part] once they are summed up
     bool is_made = false;
   };
-  OwnedUpdate* owned_update_of(ValueIndex sum);  ///< null: it has no owners
-  std::map<NodeIndex, OwnedUpdate> owned_;       ///< by the update
-  std::map<int, OwnerCollective> handed_out_;    ///< by bucket, parameters that owners have updated so far
+  /// Of such an update: a sum of gradients, or what a node on the way makes of it.
+  struct InParts {
+    OwnedUpdate* of = nullptr;
+    std::vector<BufferIndex> at;  ///< [part] once it is there
+  };
+  std::map<NodeIndex, OwnedUpdate> owned_;     ///< by the update
+  std::map<ValueIndex, InParts> in_parts_;     ///< what each owner has its rows of
+  std::map<int, OwnerCollective> handed_out_;  ///< by bucket, parameters that owners have updated so far
   MeshValues values_;
   std::set<NodeIndex> skipped_;  ///< accumulate nodes fused into their producers
 };

@@ -59,10 +59,12 @@ void MeshLowering::lower_update() {
     const Node& node = node_of(graph_, n);
     if (node.phase != Phase::update) continue;
     if (!node.op->reduces_globally) {
-      if (owned_.contains(n))
-        emit_owned_update(n);
+      if (is_in_parts(n))
+        emit_in_parts(n);
       else if (here(n))
         emit_node(n);
+      if (in_parts_.contains(node.results[0]) && in_parts_.at(node.results[0]).at.empty())
+        reduce_to_owners({node.results[0]});  // whose terms it has added up
       continue;
     }
     emit_gradient_norm(node);
@@ -142,10 +144,10 @@ void MeshLowering::sum_gradients() {
     if (!is_sum_alone(each.steps))
       values_.bring_to(each.sum, split_sum(each.sum));
     else if (bucket < 0)
-      owned_update_of(each.sum) ? reduce_to_owners({each.sum}) : (void)values_.fetch_for_segment(each.sum);
+      in_parts_.contains(each.sum) ? reduce_to_owners({each.sum}) : (void)values_.fetch_for_segment(each.sum);
     else if (buckets.at(bucket).back() == each.sum)
-      owned_update_of(each.sum) ? reduce_to_owners(buckets.at(bucket))
-                                : values_.sum_together(buckets.at(bucket));
+      in_parts_.contains(each.sum) ? reduce_to_owners(buckets.at(bucket))
+                                   : values_.sum_together(buckets.at(bucket));
   }
   values_.set_early(false);
 }
@@ -179,7 +181,7 @@ void MeshLowering::add_up(NodeIndex node, BufferIndex tile, int copies, BufferIn
 }
 
 /// Each rank adds the squares of its tiles, divided by the number of copies, so that one sum over all ranks
-/// counts every element once.
+/// counts every element once. Along the axis of owners there is one of each row.
 void MeshLowering::emit_gradient_norm(const Node& node) {
   const NodeIndex n = graph_.nodes.index_of(node);
   const BufferIndex into = values_.program().gradient_square_sum;
@@ -188,10 +190,12 @@ void MeshLowering::emit_gradient_norm(const Node& node) {
   for (const ValueIndex gradient : node.operands) {
     if (placement_.mesh_of_value(gradient) != mesh_) continue;
     const ShardingSpec layout = placement_.layout_in_update(gradient, mesh_);
-    if (owned_update_of(gradient))
-      add_up_owned(n, gradient, layout, into);
+    const int copies = replica_count(layout, shape());
+    if (const auto parts = in_parts_.find(gradient); parts == in_parts_.end())
+      add_up(n, values_.obtain(gradient, layout), copies, into, first);
     else
-      add_up(n, values_.obtain(gradient, layout), replica_count(layout, shape()), into, first);
+      for (const BufferIndex part : parts->second.at)
+        add_up(n, part, copies / shape()[static_cast<std::size_t>(parts->second.of->axis)], into, false);
     first = false;
   }
   if (first) values_.emit(Zero{values_.program().gradient_square_sum});

@@ -163,16 +163,21 @@ BufferIndex MeshValues::state_buffer(StateIndex state) {
 }
 
 void MeshValues::state_in_parts(StateIndex state, const std::vector<Part>& parts) {
-  const State& s = graph_.states[state];
-  const ShardingSpec layout = resting_layout(s.value);
-  TensorType tile = tile_type(value_of(graph_, s.value).type, layout, shape());
+  const ValueIndex value = graph_.states[state].value;
+  program_.state_parts[state] = buffers_of_rows(value, resting_layout(value), Residence::state, parts);
+}
+
+std::vector<BufferIndex> MeshValues::buffers_of_rows(ValueIndex value, const ShardingSpec& layout,
+                                                     Residence residence, const std::vector<Part>& parts) {
+  std::vector<BufferIndex> buffers;
+  TensorType tile = tile_type(value_of(graph_, value).type, layout, shape());
   for (const Part& part : parts) {
     tile.shape[0] = part.rows;
-    const BufferIndex b = new_buffer(s.name, s.value, layout, tile, Residence::state);
-    program_.buffers[b].owner = part.owner;
-    program_.buffers[b].first_row = part.first_row;
-    program_.state_parts[state].push_back(b);
+    buffers.push_back(new_buffer(value_of(graph_, value).name, value, layout, tile, residence));
+    program_.buffers[buffers.back()].owner = part.owner;
+    program_.buffers[buffers.back()].first_row = part.first_row;
   }
+  return buffers;
 }
 
 std::vector<BufferIndex> MeshValues::views_of_rows(BufferIndex whole, const std::vector<Part>& parts) {

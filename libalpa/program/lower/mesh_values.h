@@ -63,6 +63,8 @@ class MeshValues {
     Owner owner;
   };
   void state_in_parts(StateIndex state, const std::vector<Part>&);
+  std::vector<BufferIndex> buffers_of_rows(ValueIndex, const ShardingSpec&, Residence,
+                                           const std::vector<Part>&);
   std::vector<BufferIndex> views_of_rows(BufferIndex whole, const std::vector<Part>&);
 
   /// The buffer in which a value rests here; made if it is not there yet.

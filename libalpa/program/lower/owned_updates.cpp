@@ -8,18 +8,18 @@
 namespace alpa {
 
 void MeshLowering::find_owned_updates() {
-  for (const ReducedGradient& each : reduced_gradients(placement_, mesh_, values_.conversions())) {
-    const GradientSync sync = plan_.sync_of(each.sum);
+  for (const OwnableUpdate& ownable : ownable_updates(placement_, mesh_, values_.conversions())) {
+    const GradientSync sync = plan_.sync_of(ownable.sums.back());
     if (sync.owners.empty()) continue;
-    const OwnableUpdate ownable = *ownable_update(placement_, mesh_, each);  // as check_plan has seen
     OwnedUpdate& owned = owned_[ownable.update];
-    owned.sum = each.sum;
     owned.axis = ownable.axis;
+    owned.bucket = sync.bucket;
     std::int64_t first = 0;
     for (const OwnedRows& part : sync.owners) {
       owned.parts.push_back({first, part.rows, {ownable.axis, part.owner}});
       first += part.rows;
     }
+    for (const ValueIndex sum : ownable.sums) in_parts_[sum].of = &owned;
     for (const ValueIndex result : node_of(graph_, ownable.update).results)
       if (const StateIndex state = uses_.state_after_value(result);
           is_of_update_alone(uses_, graph_.states[state]))
@@ -27,79 +27,83 @@ void MeshLowering::find_owned_updates() {
   }
 }
 
-MeshLowering::OwnedUpdate* MeshLowering::owned_update_of(ValueIndex sum) {
-  for (auto& [node, owned] : owned_)
-    if (owned.sum == sum) return &owned;
-  return nullptr;
-}
-
 /// By one collective.
 void MeshLowering::reduce_to_owners(const std::vector<ValueIndex>& sums) {
   OwnerCollective collective;
   collective.reduces = true;
   for (const ValueIndex sum : sums) {
-    OwnedUpdate& owned = *owned_update_of(sum);
+    auto& [owned, at] = in_parts_.at(sum);
     const BufferIndex whole = values_.fetch_resting(sum);
-    owned.sums = values_.views_of_rows(whole, owned.parts);
-    collective.axis = owned.axis;
+    at = values_.views_of_rows(whole, owned->parts);
+    collective.axis = owned->axis;
     collective.everywhere.push_back(whole);
-    collective.owned.insert(collective.owned.end(), owned.sums.begin(), owned.sums.end());
+    collective.owned.insert(collective.owned.end(), at.begin(), at.end());
   }
   values_.emit(std::move(collective));
 }
 
-/// Each of its parts, and what has become of the parameter to all once that of its whole bucket is made.
-void MeshLowering::emit_owned_update(NodeIndex n) {
+bool MeshLowering::is_in_parts(NodeIndex n) const {
+  return std::ranges::any_of(node_of(graph_, n).operands,
+                             [&](ValueIndex operand) { return in_parts_.contains(operand); });
+}
+
+/// A node of the update, once for each part at its owner.
+void MeshLowering::emit_in_parts(NodeIndex n) {
   const Node& node = node_of(graph_, n);
   const NodeLayout& layout = placement_.node_layout(n);
-  OwnedUpdate& owned = owned_.at(n);
-  const int bucket = plan_.bucket_of(owned.sum);
-  OwnerCollective& handed = handed_out_[bucket];
-  handed.reduces = false;
-  handed.axis = owned.axis;
-  std::vector<std::vector<BufferIndex>> operands(node.operands.size());  // [operand][part]
+  OwnedUpdate* owned = nullptr;
+  for (const ValueIndex operand : node.operands)
+    if (const auto part = in_parts_.find(operand); part != in_parts_.end()) owned = part->second.of;
+  std::vector<std::vector<BufferIndex>> operands(node.operands.size()), results;  // [operand, result][part]
   for (std::size_t i = 0; i < node.operands.size(); ++i) {
     const ValueIndex operand = node.operands[i];
     const StateIndex state = uses_.state_at[operand];
-    if (operand == owned.sum) {
-      operands[i] = owned.sums;
+    if (const auto part = in_parts_.find(operand); part != in_parts_.end()) {
+      operands[i] = part->second.at;
     } else if (state < 0) {
-      operands[i].assign(owned.parts.size(), values_.obtain(operand, layout.operands[i]));
+      operands[i].assign(owned->parts.size(), values_.obtain(operand, layout.operands[i]));
     } else if (operands[i] = values_.program().state_parts[state]; operands[i].empty()) {
       const BufferIndex whole = values_.fetch_resting(operand);
-      operands[i] = values_.views_of_rows(whole, owned.parts);
+      operands[i] = values_.views_of_rows(whole, owned->parts);
+      OwnerCollective& handed = handed_out_[owned->bucket];
       handed.everywhere.push_back(whole);
       handed.owned.insert(handed.owned.end(), operands[i].begin(), operands[i].end());
     }
   }
-  for (std::size_t part = 0; part < owned.parts.size(); ++part) {
+  for (std::size_t r = 0; r < node.results.size(); ++r) {
+    const int over = node.op->overwrites[r];
+    results.push_back(over >= 0 ? operands[static_cast<std::size_t>(over)]
+                                : values_.buffers_of_rows(node.results[r], layout.results[r],
+                                                          Residence::segment, owned->parts));
+    if (over < 0) in_parts_[node.results[r]] = {owned, results[r]};
+  }
+  for (std::size_t part = 0; part < owned->parts.size(); ++part) {
     Compute compute{n, node.op, layout.local_attributes, {}, {}, {}, Accumulate::overwrite};
     std::vector<TensorType> types;
     for (const std::vector<BufferIndex>& of : operands) {
       compute.operands.push_back(of[part]);
       types.push_back(values_.buffer(of[part]).tile);
     }
-    for (std::size_t r = 0; r < node.results.size(); ++r)
-      compute.results.push_back(compute.operands[static_cast<std::size_t>(node.op->overwrites[r])]);
+    for (const std::vector<BufferIndex>& of : results) compute.results.push_back(of[part]);
     compute.workspace = workspace(*node.op, {types, layout.local_attributes});
     values_.emit(std::move(compute));
   }
-  owned.is_made = true;
-  const auto is_waited_for = [&](const auto& other) {
-    return bucket >= 0 && plan_.bucket_of(other.second.sum) == bucket && !other.second.is_made;
-  };
-  if (std::ranges::any_of(owned_, is_waited_for)) return;
-  values_.emit(std::move(handed));
-  handed_out_.erase(bucket);
+  if (owned_.contains(n)) hand_out(n);
 }
 
-/// Each row counts once, at its owner.
-void MeshLowering::add_up_owned(NodeIndex node, ValueIndex gradient, const ShardingSpec& layout,
-                                BufferIndex into) {
-  const OwnedUpdate& owned = *owned_update_of(gradient);
-  for (const BufferIndex sum : owned.sums)
-    add_up(node, sum, replica_count(layout, shape()) / shape()[static_cast<std::size_t>(owned.axis)], into,
-           false);
+/// What has become of the parameter, to all, once that of its whole bucket is made.
+void MeshLowering::hand_out(NodeIndex update) {
+  OwnedUpdate& owned = owned_.at(update);
+  owned.is_made = true;
+  const auto is_waited_for = [&](const auto& other) {
+    return owned.bucket >= 0 && other.second.bucket == owned.bucket && !other.second.is_made;
+  };
+  if (std::ranges::any_of(owned_, is_waited_for)) return;
+  OwnerCollective& handed = handed_out_[owned.bucket];
+  handed.reduces = false;
+  handed.axis = owned.axis;
+  values_.emit(std::move(handed));
+  handed_out_.erase(owned.bucket);
 }
 
 }  // namespace alpa

@@ -235,7 +235,7 @@ void check_places(const MeshProgram& program, MeshIndex mesh, int micro_batches)
 }
 
 /// Buffers of one segment share bytes only where all that is done with one surely comes before all that is
-/// done with the other.
+/// done with the other. At views of one, check_races looks.
 void check_sharing(const MeshProgram& program, MeshIndex mesh, int segment, const Dependences& waits) {
   const std::vector<Instruction>& instructions = program.segments[segment].instructions;
   std::map<BufferIndex, std::vector<int>> touched;  // instructions
@@ -243,7 +243,7 @@ void check_sharing(const MeshProgram& program, MeshIndex mesh, int segment, cons
     const Instruction& instruction = instructions[i];
     for (const BufferIndex b : buffers_touched(instruction))
       if (program.buffers[b].residence == Residence::segment)
-        if (std::vector<int>& of = touched[b]; of.empty() || of.back() != i) of.push_back(i);
+        if (std::vector<int>& of = touched[program.whole(b)]; of.empty() || of.back() != i) of.push_back(i);
   }
   const RunOrder order(program, waits, segment);
   const auto all_before = [&](const std::vector<int>& some, const std::vector<int>& others) {
@@ -259,9 +259,7 @@ void check_sharing(const MeshProgram& program, MeshIndex mesh, int segment, cons
   for (std::size_t x = 0; x < by_place.size(); ++x) {
     const Buffer& a = buffers[by_place[x]];
     for (std::size_t y = x + 1; y < by_place.size(); ++y) {
-      const Buffer& b = buffers[by_place[y]];
       if (place(by_place[y]) >= std::pair(a.space, a.offset + a.bytes)) break;
-      if (a.view_of >= 0 || b.view_of >= 0) continue;  // which check_races looks at
       const std::vector<int>&some = touched[by_place[x]], &others = touched[by_place[y]];
       if (!all_before(some, others) && !all_before(others, some))
         refuse_program(

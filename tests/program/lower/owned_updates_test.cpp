@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 
 #include <map>
+#include <set>
+#include <string>
+#include <utility>
 
 #include "libalpa/base/error.h"
 #include "libalpa/planner/gradient_owners.h"
@@ -40,11 +43,14 @@ std::vector<const OwnerCollective*> collectives(const MeshProgram& mesh, bool re
   return found;
 }
 
-/// [place] Of the sums that have owners.
-std::vector<std::int64_t> owned_bytes(const Lowered& lowered) {
+/// [place] Of the sums that have owners, or each parameter's once: tied weights have two sums of one name.
+std::vector<std::int64_t> owned_bytes(const Lowered& lowered, bool of_sums) {
   std::vector<std::int64_t> bytes(kDevices);
+  std::set<std::string> seen;
   for (const GradientSync& sync : lowered.plan.sync) {
-    const TensorType& type = value_of(lowered.graph, sync.sum).type;  // whole on each device
+    const Value& sum = value_of(lowered.graph, sync.sum);
+    if (!seen.insert(sum.name).second && !of_sums) continue;
+    const TensorType& type = sum.type;  // whole on each device
     for (const OwnedRows& part : sync.owners)
       bytes[static_cast<std::size_t>(part.owner)] += byte_count(type) / type.shape[0] * part.rows;
   }
@@ -58,6 +64,18 @@ std::vector<std::int64_t> owned_states(const MeshProgram& mesh) {
     if (buffer.residence == Residence::state && buffer.view_of < 0 && !buffer.owner.is_everybody())
       bytes[static_cast<std::size_t>(buffer.owner.place)] += buffer.bytes;
   return bytes;
+}
+
+/// The sums of the table, which is embedding and head.
+struct TableSums {
+  GradientSync *of_embedding = nullptr, *of_head = nullptr;
+};
+TableSums sums_of_table(Lowered& lowered) {
+  TableSums sums;
+  for (GradientSync& sync : lowered.plan.sync)
+    if (const Value& sum = value_of(lowered.graph, sync.sum); sum.name == "table.gradient")
+      (node_of(lowered.graph, sum.producer).layer == 0 ? sums.of_embedding : sums.of_head) = &sync;
+  return sums;
 }
 
 class OwnedPrograms : public testing::TestWithParam<OwnerRule> {};
@@ -74,7 +92,7 @@ TEST_P(OwnedPrograms, BringEachRowToItsOwnerAndBack) {
       for (const OwnerCollective* collective : found)
         for (const BufferIndex b : collective->owned)
           bytes[static_cast<std::size_t>(mesh.buffers[b].owner.place)] += byte_count(mesh.buffers[b].tile);
-      EXPECT_EQ(bytes, owned_bytes(lowered)) << "parameters are f32 as their gradients are";
+      EXPECT_EQ(bytes, owned_bytes(lowered, reduces)) << "parameters are f32 as their gradients are";
     }
   }
 }
@@ -99,6 +117,52 @@ TEST_P(OwnedPrograms, HaveOptimizerStatesAtOwnersAlone) {
   ASSERT_FALSE(elements.empty());
   for (const auto& [state, count] : elements)
     EXPECT_EQ(count, element_count(value_of(lowered.graph, lowered.graph.states[state].value).type.shape));
+}
+
+// Its two sums are added up first, each row at its owner too.
+TEST_P(OwnedPrograms, HaveMomentsOfTiedWeightsAtOwnersAlone) {
+  Lowered lowered = owned(GetParam());
+  const TableSums sums = sums_of_table(lowered);
+  ASSERT_TRUE(sums.of_embedding && sums.of_head);
+  EXPECT_EQ(sums.of_embedding->owners, sums.of_head->owners);
+  const MeshProgram& mesh = lowered.program.meshes[0_m];
+  int moments = 0;
+  for (const StateIndex s : lowered.graph.states.indices())
+    if (const State& state = lowered.graph.states[s]; state.name.starts_with("table.")) {
+      EXPECT_FALSE(mesh.state_parts[s].empty()) << state.name;
+      EXPECT_LT(mesh.state_buffer[s], 0) << state.name;
+      ++moments;
+    }
+  EXPECT_EQ(moments, 2) << "of AdamW";
+  std::int64_t rows = 0;
+  for (const Instruction& instruction : segment_of_kind(mesh, SegmentKind::update).instructions)
+    if (const auto* compute = std::get_if<Compute>(&instruction.body);
+        compute && compute->op->name == "add") {
+      EXPECT_FALSE(owner_of(mesh, instruction).is_everybody());
+      for (const BufferIndex b : {compute->operands[0], compute->operands[1], compute->results[0]})
+        EXPECT_EQ(mesh.buffers[b].first_row, rows);
+      rows += mesh.buffers[compute->results[0]].tile.shape[0];
+    }
+  EXPECT_EQ(rows, value_of(lowered.graph, sums.of_head->sum).type.shape[0]);
+}
+
+// The backward is done with the embedding's last: the table goes to all with the bucket of that.
+TEST_P(OwnedPrograms, MayHaveOneSumOfTiedWeightsInABucketOrBoth) {
+  for (const auto& [embedding, head] : {std::pair(true, false), {false, true}, {true, true}}) {
+    Lowered lowered = owned(GetParam());
+    const TableSums sums = sums_of_table(lowered);
+    const int bucket = std::ranges::max(lowered.plan.sync, {}, &GradientSync::bucket).bucket;
+    ASSERT_GE(bucket, 0);
+    sums.of_embedding->bucket = embedding ? bucket : -1;
+    sums.of_head->bucket = head ? bucket : -1;
+    lowered.plan.sync = with_owners(lowered.plan, GraphUses(lowered.graph), GetParam());
+    check_plan(lowered.plan, lowered.graph);
+    lowered.program = lower(lowered.graph, lowered.plan);
+    EXPECT_NO_THROW(verify(lowered.program));
+    const MeshProgram& mesh = lowered.program.meshes[0_m];
+    EXPECT_EQ(collectives(mesh, true).size(), embedding && head ? 1u : 2u);
+    EXPECT_EQ(collectives(mesh, false).size(), embedding ? 1u : 2u);
+  }
 }
 
 // Of the fullest owner alone, beside which others update theirs.
@@ -194,8 +258,11 @@ class OwnedPlan : public testing::Test {
   void expect_refused(const std::string& why) {
     EXPECT_THAT([&] { check_plan(lowered_.plan, lowered_.graph); }, ThrowsMessage<Error>(HasSubstr(why)));
   }
+  /// Of a parameter that has one sum.
   GradientSync& first() {
-    return *std::ranges::find_if(lowered_.plan.sync, [](const GradientSync& s) { return !s.owners.empty(); });
+    return *std::ranges::find_if(lowered_.plan.sync, [&](const GradientSync& sync) {
+      return !sync.owners.empty() && value_of(lowered_.graph, sync.sum).name != "table.gradient";
+    });
   }
   Lowered lowered_ = owned(OwnerRule::first);
 };
@@ -216,6 +283,14 @@ TEST_F(OwnedPlan, HasBucketsOfWhichAllHaveOwnersOrNone) {
   ASSERT_GE(first().bucket, 0);
   first().owners.clear();
   expect_refused("has sums of gradients with owners and without");
+}
+
+TEST_F(OwnedPlan, HasTheSameOwnersOfAllSumsOfTiedWeights) {
+  const TableSums sums = sums_of_table(lowered_);
+  sums.of_head->owners.front().owner = 1;
+  expect_refused("are of one update, and have different owners");
+  std::erase_if(lowered_.plan.sync, [&](const GradientSync& sync) { return &sync == sums.of_head; });
+  expect_refused("are of one update, and have different owners");
 }
 
 TEST_F(OwnedPlan, UpdatesAfterTheNorm) {
