@@ -18,9 +18,9 @@ class OwnableUpdates {
         plan_(placement.plan()),
         mesh_(mesh) {
     for (const ValueIndex sum : sums_of_gradients(graph_)) sums_.insert(sum);
-    for (const ReducedGradient& each : reduced_gradients(placement, mesh, conversions)) {
+    for (const ReducedGradient& each : converted_gradients(placement, mesh, conversions)) {
       turn_.insert({each.sum, std::ssize(turn_)});
-      if (each.steps.size() == 1 && each.steps.front().kind == ConversionKind::all_reduce) take(each);
+      if (is_added_up_over_one_axis(each.sum, each.steps)) take(each);
     }
   }
 
@@ -50,6 +50,13 @@ class OwnableUpdates {
     taken_[each.sum] = {NodeIndex(), {each.sum}, step.axis, rows, byte_count(each.tile) / rows};
   }
 
+  /// By an all-reduce, or the reduce-scatter and all-gather that are one.
+  bool is_added_up_over_one_axis(ValueIndex sum, const Conversion& steps) const {
+    const auto is_over_same = [&](const ConversionStep& step) { return step.axis == steps.front().axis; };
+    return !steps.empty() && std::ranges::all_of(steps, is_over_same) &&
+           placement_.layout_in_update(sum, mesh_) == without_terms(placement_.layout_at_rest(sum, mesh_));
+  }
+
   /// Each device adds its terms of several sums of gradients, and then they add up what that makes.
   void take_sum_of_terms(NodeIndex n) {
     const Node& node = node_of(graph_, n);
@@ -61,13 +68,10 @@ class OwnableUpdates {
     sums_.insert(sum);
     const Value& value = value_of(graph_, sum);
     const ShardingSpec rests = placement_.layout_at_rest(sum, mesh_);
-    const ShardingSpec in_update = placement_.layout_in_update(sum, mesh_);
-    if (is_sent(sum) || placement_.node_layout(n).results[0] != rests || without_terms(rests) != in_update)
-      return;
-    const Conversion* const steps = conversions_.between(value.type, rests, in_update, value.wire_type);
-    if (!steps || steps->empty()) return;
-    const int axis = steps->front().axis;
-    if (std::ranges::any_of(*steps, [&](const ConversionStep& step) { return step.axis != axis; })) return;
+    if (is_sent(sum) || placement_.node_layout(n).results[0] != rests) return;
+    const Conversion* const steps =
+        conversions_.between(value.type, rests, placement_.layout_in_update(sum, mesh_), value.wire_type);
+    if (!steps || !is_added_up_over_one_axis(sum, *steps)) return;
     turn_.insert({sum, std::ssize(turn_)});
     take({sum, *steps, tile_type(value.type, rests, plan_.meshes[mesh_].shape)});
   }

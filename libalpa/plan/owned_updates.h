@@ -7,7 +7,7 @@
 
 namespace alpa {
 
-/// An update that all devices along a mesh axis make alike, of a sum that they add up by one all-reduce, and
+/// An update that all devices along a mesh axis make alike, of a sum that they add up over that axis, and
 /// that can be shared out between them by rows: each row's owner has its states, takes its gradient, and
 /// hands what becomes of the parameter to the others (GradientSync::owners). It may take several such sums
 /// (tied weights), which nodes of the update add up first: owners of a row have it of all of them. Where each

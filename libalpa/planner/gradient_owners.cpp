@@ -154,12 +154,14 @@ std::vector<GradientSync> with_owners_of(const std::vector<GradientSync>& planne
   for (const GradientSync& sync : plan.sync) all[sync.sum] = {sync.sum, sync.bucket, sync.turn};
   const Placement placement(plan, uses);
   for (const MeshIndex m : plan.meshes.indices())
-    for (const ReducedGradient& sum :
-         reduced_gradients(placement, m, Conversions(plan.cluster, plan.meshes[m]))) {
-      const auto known = std::ranges::find(planned, sum.sum, &GradientSync::sum);
-      if (known == planned.end() || known->owners.empty() || !ownable_update(placement, m, sum)) continue;
-      all[sum.sum].sum = sum.sum;
-      all[sum.sum].owners = known->owners;
+    for (const OwnableUpdate& update :
+         ownable_updates(placement, m, Conversions(plan.cluster, plan.meshes[m]))) {
+      const auto known = std::ranges::find(planned, update.sums.back(), &GradientSync::sum);
+      if (known == planned.end() || known->owners.empty()) continue;
+      for (const ValueIndex sum : update.sums) {
+        all[sum].sum = sum;
+        all[sum].owners = known->owners;
+      }
     }
   return with_whole_buckets(std::move(all));
 }

@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "libalpa/base/error.h"
 #include "libalpa/base/units.h"
 #include "libalpa/planner/search/constrained_space.h"
@@ -206,6 +208,13 @@ Plan make_plan(const PlanningModel& model, const CostModel& costs, const Planner
         return plan_alone(model, costs, o);
       });
     const Graph graph = model.graph(plan.micro_batch_samples);
+    if (owner_rule(within_constraints(options)).value_or(OwnerRule::none) != OwnerRule::none &&
+        std::ranges::all_of(plan.sync, &std::vector<OwnedRows>::empty, &GradientSync::owners))
+      log.warning(
+          "no update of this plan is shared out between owners: none is made alike by all devices along an "
+          "axis "
+          "of gradients that they add up over it in their own type (ZeRO, Adafactor, gradients that are "
+          "compressed, held back, or sent in another type have none)");
     if (update_order(within_constraints(options)) == UpdateOrder::next_forward &&
         plan.updates != UpdateOrder::next_forward)
       log.warning(

@@ -2,10 +2,12 @@
 #include <mpi.h>
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "libalpa/comm/mpi_communicator.h"
+#include "libalpa/planner/gradient_owners.h"
 #include "libalpa/trainer/train.h"
 #include "tests/comm/heard_communicator.h"
 #include "tests/h5/shared_folder.h"
@@ -65,15 +67,17 @@ TEST(HeapWatch, CountsAllocationsByWhoAsked) {
 
 class Step : public testing::TestWithParam<TinyCase> {
  protected:
+  using Change = std::function<void(TinyTraining&)>;  ///< of the plan
+
   /// Collective over `ranks`, one for each device of the case.
-  static void train_and_count(const TinyCase& c, Overlap overlap, bool offloads, MPI_Comm ranks,
+  static void train_and_count(const TinyCase& c, Overlap overlap, const Change& change, MPI_Comm ranks,
                               const std::filesystem::path& run_dir) {
     HeardSteps world(make_mpi_communicator(duplicate(ranks), nullptr));
     const auto control = make_mpi_communicator(duplicate(ranks), nullptr);
     const auto device = make_cpu_device(c.devices == 1 ? 2 : 1);
     TinyTraining tiny(c);
     tiny.set_overlap(overlap);
-    if (offloads) tiny.set_activations_on_host();
+    change(tiny);
     Log log("test", LogLevel::off);
     TrainSettings settings;
     settings.data = "synthetic:60";
@@ -90,14 +94,15 @@ class Step : public testing::TestWithParam<TinyCase> {
   }
 
   /// Collective.
-  static void expect_none(const TinyCase& c, Overlap overlap, bool offloads = false) {
+  static void expect_none(
+      const TinyCase& c, Overlap overlap, const Change& change = [](TinyTraining&) {}) {
     const SharedFolder folder;
     const auto everyone = make_mpi_communicator(duplicate(MPI_COMM_WORLD), nullptr);
     MPI_Comm ranks;
     const bool takes_part = mpi_session().rank() < c.devices;
     MPI_Comm_split(MPI_COMM_WORLD, takes_part ? 0 : MPI_UNDEFINED, 0, &ranks);
     if (takes_part) {
-      train_and_count(c, overlap, offloads, ranks, folder.path() / "run");
+      train_and_count(c, overlap, change, ranks, folder.path() / "run");
       for (const heap_watch::Source& source : heap_watch::sources())
         if (!takes_memory_in_each_call(source))
           ADD_FAILURE() << source.allocations << " allocations in " << kLast - kFirst << " steps by "
@@ -119,7 +124,19 @@ TEST_P(Step, TakesNothingFromTheHeap) {
 class OffloadingStep : public Step {};
 
 TEST_P(OffloadingStep, TakesNothingFromTheHeap) {
-  for (const Overlap overlap : {Overlap::none, Overlap::all}) expect_none(GetParam(), overlap, true);
+  for (const Overlap overlap : {Overlap::none, Overlap::all})
+    expect_none(GetParam(), overlap, [](TinyTraining& tiny) { tiny.set_activations_on_host(); });
+}
+
+/// Whose devices update rows of their own.
+class OwningStep : public Step {};
+
+TEST_P(OwningStep, TakesNothingFromTheHeap) {
+  for (const Overlap overlap : {Overlap::none, Overlap::all})
+    expect_none(GetParam(), overlap, [](TinyTraining& tiny) {
+      tiny.set_sync(with_owners(tiny.plan(), GraphUses(tiny.graph()), OwnerRule::uneven));
+      ASSERT_FALSE(tiny.plan().sync.empty());
+    });
 }
 
 TinyCase in_next_forward(TinyCase c) {
@@ -142,6 +159,9 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& plan) {
       return plan.param.name() + (plan.param.precision == Precision::bf16 ? "_bf16" : "");
     });
+
+INSTANTIATE_TEST_SUITE_P(Plans, OwningStep, testing::Values(TinyCase{"gpt", "data-parallel", 4, 2}),
+                         [](const auto& plan) { return plan.param.name(); });
 
 INSTANTIATE_TEST_SUITE_P(Plans, OffloadingStep,
                          testing::Values(TinyCase{"gpt", "data-parallel", 2, 2},

@@ -130,6 +130,7 @@ BufferIndex MeshLowering::split_sum(ValueIndex sum) {
 void MeshLowering::sum_gradients() {
   std::vector<ReducedGradient> sums = converted_gradients(placement_, mesh_, values_.conversions());
   const auto comes_later = [&](const ReducedGradient& each) {
+    if (in_parts_.contains(each.sum)) return false;
     return !is_sum_alone(each.steps) || (each.steps.front().wire_type && plan_.bucket_of(each.sum) < 0);
   };
   if (!splits_early_) std::erase_if(sums, comes_later);
@@ -141,10 +142,12 @@ void MeshLowering::sum_gradients() {
   values_.set_early(splits_early_);
   for (const ReducedGradient& each : sums) {
     const int bucket = plan_.bucket_of(each.sum);
-    if (!is_sum_alone(each.steps))
+    if (bucket < 0 && in_parts_.contains(each.sum))
+      reduce_to_owners({each.sum});
+    else if (!is_sum_alone(each.steps))
       values_.bring_to(each.sum, split_sum(each.sum));
     else if (bucket < 0)
-      in_parts_.contains(each.sum) ? reduce_to_owners({each.sum}) : (void)values_.fetch_for_segment(each.sum);
+      values_.fetch_for_segment(each.sum);
     else if (buckets.at(bucket).back() == each.sum)
       in_parts_.contains(each.sum) ? reduce_to_owners(buckets.at(bucket))
                                    : values_.sum_together(buckets.at(bucket));
