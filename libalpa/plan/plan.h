@@ -69,7 +69,7 @@ struct OwnedRows {
 /// How a sum of gradients that devices add up gets to its update, where not by itself and as soon as the
 /// backward is done with it.
 struct GradientSync {
-  ValueIndex sum{0};
+  ValueIndex sum{0};  ///< or what a node of the update makes of terms of several (tied weights): owners alone
   /// Sums of one bucket, which stay where they lie, lie side by side and are added up over each axis by one
   /// collective; -1: it is by itself.
   int bucket = -1;

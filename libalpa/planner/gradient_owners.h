@@ -26,7 +26,7 @@ std::span<const Word<OwnerRule>> owner_words();
 OwnerRule find_owner_rule(const std::string& name);  ///< Throws Error(input) that lists them.
 
 /// Plan::sync with owners by that rule for every update that can be shared out (plan/owned_updates.h).
-/// Buckets stay as they are; one of which some sums cannot have owners has none.
+/// A bucket of which some sums cannot have owners becomes two.
 std::vector<GradientSync> with_owners(const Plan&, const GraphUses&, OwnerRule);
 
 /// Plan::sync with the owners that `planned`, of a plan with other layouts or buckets, has of the same sums,
