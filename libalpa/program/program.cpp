@@ -149,6 +149,10 @@ Owner owner_of(const MeshProgram& mesh, const Instruction& instruction) {
   return {};
 }
 
+bool MeshProgram::has_owners() const {
+  return std::ranges::any_of(buffers, [](const Buffer& buffer) { return !buffer.owner.is_everybody(); });
+}
+
 std::vector<int> MeshProgram::fullest_coordinate() const {
   std::vector<int> coordinate;
   for (int axis = 0; axis < static_cast<int>(mesh.shape.size()); ++axis) {

@@ -268,6 +268,8 @@ struct MeshProgram {
   const Segment& segment_of(const SegmentRun& run) const { return segments[run.segment]; }
   bool has_several_stages() const;
 
+  bool has_owners() const;  ///< of any buffer
+
   /// [axis] The place whose devices own the most bytes of states, the first of these: what is predicted of a
   /// mesh is predicted of the device there, whose timeline is the mesh's.
   std::vector<int> fullest_coordinate() const;

@@ -100,7 +100,8 @@ PlanChoices::PlanChoices(const Plan& plan, const Graph& graph, const CostModel& 
   std::vector<std::pair<std::string, std::string>> sizes;
   if (!plan_.sync.empty()) sizes.emplace_back(kPlannedBuckets, kPlannedBuckets);
   for (const Word<BucketSizes>& word : bucket_words())
-    sizes.emplace_back(std::string(word.name), std::string(word.name));
+    if (word.value.sums == 0)  // so many at a time are all of most models
+      sizes.emplace_back(std::string(word.name), std::string(word.name));
   sizes.emplace_back(kSoonestBuckets, kSoonestBuckets);
   add_gene("buckets", std::move(sizes), buckets_);
   const auto all_words = [](const auto& words) {
@@ -135,7 +136,8 @@ std::vector<GradientSync> PlanChoices::planned_sync(const TuningChoice& choice) 
 /// Owners stay as planned, where updates still can have them.
 void PlanChoices::set_sync(Plan& plan, const TuningChoice& choice) const {
   set_buckets(plan, choice);
-  plan.sync = with_owners_of(plan_.sync, plan, uses_);
+  if (std::ranges::any_of(plan_.sync, [](const GradientSync& sync) { return !sync.owners.empty(); }))
+    plan.sync = with_owners_of(plan_.sync, plan, uses_);
 }
 
 void PlanChoices::set_buckets(Plan& plan, const TuningChoice& choice) const {

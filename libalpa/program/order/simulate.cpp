@@ -168,12 +168,13 @@ Timeline simulate_steps(const Program& program, const CostModel& costs, Overlap 
     const MeshProgram& mesh = program.meshes[m];
     seconds.emplace_back();
     runs_here.emplace_back();
+    const bool has_owners = mesh.has_owners();
     const std::vector<int> fullest = mesh.fullest_coordinate();
     for (const Segment& segment : mesh.segments) {
       seconds.back().push_back(instruction_seconds(program, mesh, segment, costs));
       std::vector<bool>& runs = runs_here.back().emplace_back();
       for (const Instruction& instruction : segment.instructions)
-        runs.push_back(owner_of(mesh, instruction).is_at(fullest));
+        runs.push_back(!has_owners || owner_of(mesh, instruction).is_at(fullest));
     }
     occupations.emplace_back(timeline.meshes[m], timeline.hidden[m]);
   }
