@@ -212,8 +212,7 @@ Plan make_plan(const PlanningModel& model, const CostModel& costs, const Planner
         std::ranges::all_of(plan.sync, &std::vector<OwnedRows>::empty, &GradientSync::owners))
       log.warning(
           "no update of this plan is shared out between owners: none is made alike by all devices along an "
-          "axis "
-          "of gradients that they add up over it in their own type (ZeRO, Adafactor, gradients that are "
+          "axis of gradients that they add up over it in their own type (ZeRO, Adafactor, gradients that are "
           "compressed, held back, or sent in another type have none)");
     if (update_order(within_constraints(options)) == UpdateOrder::next_forward &&
         plan.updates != UpdateOrder::next_forward)

@@ -266,8 +266,7 @@ void describe_search(PlannerOptions& o, OptionsVisitor& visit) {
       method_words());
   visit.field("preset", o.preset,
               "how another system brings gradients together: its --method, --overlap, --sync, --sync-order, "
-              "--updates "
-              "and --owners, which are not given beside it",
+              "--updates and --owners, which are not given beside it",
               preset_choices());
   visit.field("schedule", o.schedule, "order of micro-batches on pipeline stages", schedule_choices());
   visit.field("overlap", o.overlap, "communication that goes on while a stage computes", overlap_choices());

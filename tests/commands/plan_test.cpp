@@ -83,7 +83,7 @@ TEST_F(PlanCommands, RecordTheOptionsInEffectInThePlan) {
       StartsWith(
           "{devices = 2, micro_batches = 0, method = \"zero-2\", preset = \"none\", schedule = \"auto\", "
           "overlap = \"none\", transfers = \"auto\", updates = \"after-norm\", "
-          "sync = \"auto\", sync_order = \"auto\", offload = \"none\", "
+          "sync = \"auto\", sync_order = \"auto\", owners = \"none\", offload = \"none\", "
           "rematerialize = \"never\", effort = "
           "\"normal\", mesh_axes = 0, "
           "time_limit = 240.0, "));
