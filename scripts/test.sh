@@ -2,9 +2,8 @@
 # Builds and tests everything: all tests in dev, the numerical ones with the least vector instructions too, the unit tests
 # under the sanitizers (in sanitize bad input to whole commands too, in tsan those that run threads), and the CUDA backend
 # where nvcc is found. Sets up everything it needs. With CI=true the other three take turns beside dev, one each day; of what
-# comes in four shards and takes longest (labels slow and every_model, under AddressSanitizer unit too) two are run, the other
-# two three days later; and hundreds of planned cases (label many) and, under AddressSanitizer, two modules are left out: they
-# take as long as the rest.
+# comes in four shards and takes longest (labels slow and every_model) one is run, the next one three days later; and hundreds
+# of planned cases (label many) and, under AddressSanitizer, two modules are left out: they take as long as the rest.
 #   scripts/test.sh [dev|sanitize|tsan|cuda ...]      (default: these four, with CI=true dev and one of the others)
 #   scripts/test.sh o0 clang lto                      (every target by other compilers and flags, and the unit tests)
 set -euo pipefail
@@ -18,12 +17,8 @@ day=$((10#$(date +%j)))
 [ "${CI:-}" != true ] || others=("${others[day % 3]}")
 [ ${#wanted[@]} -gt 0 ] || wanted=(dev "${others[@]}")
 passed=0 skipped=0 again=()
-left_out=() half=()
-if [ "${CI:-}" = true ]; then
-  shards=('[01]' '[23]')
-  half=(-E "\.(slow|every_model)\.${shards[day / 3 % 2]}$")
-  left_out=(-LE many "${half[@]}")
-fi
+left_out=()
+[ "${CI:-}" != true ] || left_out=(-LE many -E "\.(slow|every_model)\.[^$((day / 3 % 4))]$")
 threaded=(base comm emulated_nccl device planner profiler solver runtime checkpoint trainer)  # what ThreadSanitizer has something to see in
 
 for preset in "${wanted[@]}"; do
@@ -52,7 +47,7 @@ for preset in "${wanted[@]}"; do
     # Jobs and ranks that leave together wait more than they work, so two tests more may run; a starved machine may fail one
     # once.
     dev) "${tested[@]}" -j$((jobs + 2)) --repeat until-pass:2 "${left_out[@]}" ;;
-    sanitize) "${tested[@]}" -L 'unit|bad_input' "${half[@]/slow/unit|slow}" ;;
+    sanitize) "${tested[@]}" -L 'unit|bad_input' ;;
     o0 | clang | lto) "${tested[@]}" -L unit ;;
     tsan) "${tested[@]}" -L unit -R "^($(IFS='|' && echo "${threaded[*]}"))\." ;;
     cuda) "${tested[@]}" -L gpu -V ;;  # says why tests skip where there is no GPU

@@ -21,13 +21,16 @@ struct Pages {
   std::size_t bytes = 0;
 };
 
-/// The pages of all allocations of one device, closed to everybody while no bracket is open.
+/// The pages of all allocations of one device, closed to everybody while no bracket is open. As changing the
+/// pages' tables takes longer than what most brackets are open for, they stay open between most brackets once
+/// so many were closed that a program which touches them outside has most likely done so: what a training
+/// step does wrong, each does.
 class GuardedPages {
  public:
   void add(Pages pages) {
     const std::lock_guard lock(mutex_);
     pages_.push_back(pages);
-    if (open_brackets_ > 0) protect(pages, PROT_READ | PROT_WRITE);
+    if (!are_closed_) protect(pages, PROT_READ | PROT_WRITE);
   }
 
   void remove(Pages pages) {
@@ -37,15 +40,21 @@ class GuardedPages {
 
   void open() {
     const std::lock_guard lock(mutex_);
-    if (open_brackets_++ == 0) protect_all(PROT_READ | PROT_WRITE);
+    ++open_brackets_;
+    if (are_closed_) protect_all(PROT_READ | PROT_WRITE);
+    are_closed_ = false;
   }
 
   void close() {
     const std::lock_guard lock(mutex_);
-    if (--open_brackets_ == 0) protect_all(PROT_NONE);
+    if (--open_brackets_ > 0) return;
+    are_closed_ = ++closings_ <= kAllClosed || closings_ % 16 == 0;
+    if (are_closed_) protect_all(PROT_NONE);
   }
 
  private:
+  static constexpr int kAllClosed = 512;
+
   void protect_all(int protection) {
     for (const Pages& pages : pages_) protect(pages, protection);
   }
@@ -58,6 +67,8 @@ class GuardedPages {
   std::mutex mutex_;
   std::vector<Pages> pages_;
   int open_brackets_ = 0;
+  bool are_closed_ = true;
+  std::int64_t closings_ = 0;
 };
 
 class OpenBracket final : public HostAccess {
