@@ -287,7 +287,7 @@ void check_sync(const Placement& placement) {
     const Conversions conversions(plan.cluster, plan.meshes[m]);
     for (ReducedGradient& sum : converted_gradients(placement, m, conversions))
       sums.insert({sum.sum, {m, std::move(sum)}});
-    if (std::ranges::all_of(plan.sync, &std::vector<OwnedRows>::empty, &GradientSync::owners)) continue;
+    if (!plan.has_owners()) continue;
     for (const OwnableUpdate& update : ownable_updates(placement, m, conversions))
       for (const ValueIndex sum : update.sums)
         ownable.insert({sum, {plan.meshes[m].shape[update.axis], update}});

@@ -13,6 +13,10 @@
 
 namespace alpa {
 
+bool Plan::has_owners() const {
+  return !std::ranges::all_of(sync, &std::vector<OwnedRows>::empty, &GradientSync::owners);
+}
+
 GradientSync Plan::sync_of(ValueIndex sum) const {
   const auto at = std::ranges::lower_bound(sync, sum, {}, &GradientSync::sum);
   return at != sync.end() && at->sum == sum ? *at : GradientSync{sum};

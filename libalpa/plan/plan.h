@@ -216,6 +216,7 @@ struct Plan {
   bool operator==(const Plan&) const = default;
   int devices() const;
   GradientSync sync_of(ValueIndex sum) const;  ///< what `sync` says of it, or has nothing to say of
+  bool has_owners() const;                     ///< of any sum
   int bucket_of(ValueIndex sum) const { return sync_of(sum).bucket; }
   bool offloads() const;  ///< states or activations
   bool rests_on_host(ValueIndex value) const { return std::ranges::binary_search(on_host, value); }

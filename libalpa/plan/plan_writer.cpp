@@ -80,7 +80,7 @@ void write_sync(H5Writer& file, const Plan& plan, const Graph& graph) {
   file.column("/sync/value", value, "1");
   file.column("/sync/bucket", bucket, "1");
   file.column("/sync/turn", turn, "1");
-  if (std::ranges::all_of(plan.sync, &std::vector<OwnedRows>::empty, &GradientSync::owners)) return;
+  if (!plan.has_owners()) return;
   std::vector<std::int64_t> of, rows, owner;
   for (const GradientSync& sync : plan.sync)
     for (const OwnedRows& part : sync.owners) {

@@ -24,6 +24,7 @@ constexpr Word<OwnerRule> kOwners[] = {
 /// An update that can be shared out, and between how many.
 struct Ownable {
   OwnableUpdate update;
+  MeshIndex mesh;
   int places = 0;
   std::int64_t bytes() const { return update.rows * update.row_bytes; }
 };
@@ -56,7 +57,7 @@ class Owners {
   }
 
   int take(const Ownable& each, std::int64_t bytes) {
-    std::vector<std::int64_t>& taken = taken_[each.update.axis];
+    std::vector<std::int64_t>& taken = taken_[{each.mesh, each.update.axis}];
     taken.resize(static_cast<std::size_t>(each.places));
     const auto at = rule_ == OwnerRule::first ? taken.begin() : std::ranges::min_element(taken);
     *at += bytes;
@@ -87,7 +88,7 @@ class Owners {
   }
 
   OwnerRule rule_;
-  std::map<int, std::vector<std::int64_t>> taken_;  ///< by axis, [place]
+  std::map<std::pair<MeshIndex, int>, std::vector<std::int64_t>> taken_;  ///< by mesh and axis, [place]
 };
 
 /// Those of a bucket that have owners and those that have none make a bucket each, or are by themselves.
@@ -107,14 +108,10 @@ std::vector<GradientSync> with_whole_buckets(std::map<ValueIndex, GradientSync> 
   return sync;
 }
 
-}  // namespace
-
-std::span<const Word<OwnerRule>> owner_words() { return kOwners; }
-OwnerRule find_owner_rule(const std::string& name) {
-  return value_named(name, owner_words(), "way to share updates out");
-}
-
-std::vector<GradientSync> with_owners(const Plan& plan, const GraphUses& uses, OwnerRule rule) {
+/// plan.sync with the owners [update] that `choose` has of updates whose last sums are one bucket's, as those
+/// are added up together, or of one whose last sum is by itself.
+template <typename Choose>
+std::vector<GradientSync> with_chosen_owners(const Plan& plan, const GraphUses& uses, Choose&& choose) {
   std::map<ValueIndex, GradientSync> all;
   int buckets = 0;
   for (const GradientSync& sync : plan.sync) {
@@ -123,47 +120,51 @@ std::vector<GradientSync> with_owners(const Plan& plan, const GraphUses& uses, O
   }
   const Placement placement(plan, uses);
   for (const MeshIndex m : plan.meshes.indices()) {
-    if (rule == OwnerRule::none) break;
-    const MeshShape& shape = plan.meshes[m].shape;
-    Owners owners(rule);
-    // By the bucket of their last sums, as those are added up.
-    std::vector<std::pair<int, std::vector<Ownable>>> together;
+    std::vector<std::pair<int, std::vector<Ownable>>> together;  // by bucket
     int alone = buckets;
     for (OwnableUpdate& update : ownable_updates(placement, m, Conversions(plan.cluster, plan.meshes[m]))) {
       const int of_last = plan.bucket_of(update.sums.back()), bucket = of_last >= 0 ? of_last : alone++;
       auto at = std::ranges::find(together, bucket, [](const auto& each) { return each.first; });
       if (at == together.end()) at = together.insert(at, {bucket, {}});
-      const int places = shape[update.axis];
-      at->second.push_back({std::move(update), places});
+      const int places = plan.meshes[m].shape[update.axis];
+      at->second.push_back({std::move(update), m, places});
     }
     for (const auto& [bucket, updates] : together) {
-      const auto found = owners.of(updates);
+      const std::vector<std::vector<OwnedRows>> owners = choose(updates);
       for (std::size_t i = 0; i < updates.size(); ++i)
         for (const ValueIndex sum : updates[i].update.sums) {
           all[sum].sum = sum;
-          all[sum].owners = found[i];
+          all[sum].owners = owners[i];
         }
     }
   }
   return with_whole_buckets(std::move(all));
 }
 
+}  // namespace
+
+std::span<const Word<OwnerRule>> owner_words() { return kOwners; }
+OwnerRule find_owner_rule(const std::string& name) {
+  return value_named(name, owner_words(), "way to share updates out");
+}
+
+std::vector<GradientSync> with_owners(const Plan& plan, const GraphUses& uses, OwnerRule rule) {
+  Owners owners(rule);
+  return with_chosen_owners(plan, uses, [&](const std::vector<Ownable>& updates) {
+    return rule == OwnerRule::none ? std::vector<std::vector<OwnedRows>>(updates.size()) : owners.of(updates);
+  });
+}
+
 std::vector<GradientSync> with_owners_of(const std::vector<GradientSync>& planned, const Plan& plan,
                                          const GraphUses& uses) {
-  std::map<ValueIndex, GradientSync> all;
-  for (const GradientSync& sync : plan.sync) all[sync.sum] = {sync.sum, sync.bucket, sync.turn};
-  const Placement placement(plan, uses);
-  for (const MeshIndex m : plan.meshes.indices())
-    for (const OwnableUpdate& update :
-         ownable_updates(placement, m, Conversions(plan.cluster, plan.meshes[m]))) {
-      const auto known = std::ranges::find(planned, update.sums.back(), &GradientSync::sum);
-      if (known == planned.end() || known->owners.empty()) continue;
-      for (const ValueIndex sum : update.sums) {
-        all[sum].sum = sum;
-        all[sum].owners = known->owners;
-      }
+  return with_chosen_owners(plan, uses, [&](const std::vector<Ownable>& updates) {
+    std::vector<std::vector<OwnedRows>> owners;
+    for (const Ownable& each : updates) {
+      const auto known = std::ranges::find(planned, each.update.sums.back(), &GradientSync::sum);
+      owners.push_back(known == planned.end() ? std::vector<OwnedRows>{} : known->owners);
     }
-  return with_whole_buckets(std::move(all));
+    return owners;
+  });
 }
 
 }  // namespace alpa

@@ -209,7 +209,7 @@ Plan make_plan(const PlanningModel& model, const CostModel& costs, const Planner
       });
     const Graph graph = model.graph(plan.micro_batch_samples);
     if (owner_rule(within_constraints(options)).value_or(OwnerRule::none) != OwnerRule::none &&
-        std::ranges::all_of(plan.sync, &std::vector<OwnedRows>::empty, &GradientSync::owners))
+        !plan.has_owners())
       log.warning(
           "no update of this plan is shared out between owners: none is made alike by all devices along an "
           "axis of gradients that they add up over it in their own type (ZeRO, Adafactor, gradients that are "

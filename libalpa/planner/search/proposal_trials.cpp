@@ -301,8 +301,7 @@ ProposalTrial ProposalTrials::try_out(const PricedGraph& priced, Proposal propos
       trial.proposal = std::move(attempt.proposal);
       trial.proposal.estimate_s = pipeline_seconds(trial.proposal);
       // Where it has what the stages were solved with, and these know what all of it takes.
-      if (plan->on_host == priced.planning.on_host &&
-          std::ranges::all_of(plan->sync, &std::vector<OwnedRows>::empty, &GradientSync::owners) &&
+      if (plan->on_host == priced.planning.on_host && !plan->has_owners() &&
           !std::ranges::any_of(plan->stages, &StagePlan::offloads))
         plan->prediction.lower_bound_s =
             least_step_s(priced, trial.proposal, *plan, overlap(options_) == Overlap::none);

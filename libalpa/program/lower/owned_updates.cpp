@@ -8,7 +8,7 @@
 namespace alpa {
 
 void MeshLowering::find_owned_updates() {
-  if (std::ranges::all_of(plan_.sync, &std::vector<OwnedRows>::empty, &GradientSync::owners)) return;
+  if (!plan_.has_owners()) return;
   for (const OwnableUpdate& ownable : ownable_updates(placement_, mesh_, values_.conversions())) {
     const GradientSync sync = plan_.sync_of(ownable.sums.back());
     if (sync.owners.empty()) continue;
