@@ -10,15 +10,14 @@
 #include "libalpa/base/units.h"
 #include "libalpa/plan/reduced_gradients.h"
 #include "libalpa/plan/update_timing.h"
-#include "libalpa/planner/gradient_owners.h"
 #include "libalpa/planner/predict.h"
 #include "libalpa/program/lower/lower.h"
 
 namespace alpa {
 namespace {
 
-/// Of buckets, beside bucket_words().
-constexpr const char *kPlannedBuckets = "as-planned", *kSoonestBuckets = "soonest";
+/// Beside owner_words() and bucket_words(), and of these alone.
+constexpr const char *kAsPlanned = "as-planned", *kSoonestBuckets = "soonest";
 
 /// "block.12.mlp.up" is of the kind "block.#.mlp.up".
 std::string without_numbers(const std::string& name) {
@@ -98,7 +97,7 @@ PlanChoices::PlanChoices(const Plan& plan, const Graph& graph, const CostModel& 
     genes_.push_back(std::move(gene));
   }
   std::vector<std::pair<std::string, std::string>> sizes;
-  if (!plan_.sync.empty()) sizes.emplace_back(kPlannedBuckets, kPlannedBuckets);
+  if (!plan_.sync.empty()) sizes.emplace_back(kAsPlanned, kAsPlanned);
   for (const Word<BucketSizes>& word : bucket_words())
     if (word.value.sums == 0)  // so many at a time are all of most models
       sizes.emplace_back(std::string(word.name), std::string(word.name));
@@ -110,6 +109,11 @@ PlanChoices::PlanChoices(const Plan& plan, const Graph& graph, const CostModel& 
     return all;
   };
   add_gene("order", all_words(sum_order_words()), orders_);
+  std::vector<std::pair<std::string, std::optional<OwnerRule>>> rules;
+  if (plan_.has_owners()) rules.emplace_back(kAsPlanned, std::nullopt);
+  for (const Word<OwnerRule>& word : owner_words())
+    if (word.value == OwnerRule::none || can_have_owners()) rules.emplace_back(word.name, word.value);
+  add_gene("owners", std::move(rules), owners_);
   add_gene("overlap", all_words(overlap_words()), overlaps_);
   auto times = all_words(update_order_words());
   std::erase_if(times,
@@ -133,23 +137,38 @@ std::vector<GradientSync> PlanChoices::planned_sync(const TuningChoice& choice) 
   return tidied(std::move(sync));
 }
 
-/// Owners stay as planned, where updates still can have them.
+/// Where each device adds up its gradients whole and makes every update at the end of the step, if not as
+/// planned.
+bool PlanChoices::can_have_owners() const {
+  Plan plan = plan_;
+  for (const SyncVariable& variable : ways_.variables())
+    if (std::ranges::count(variable.ways, SyncWay::all_reduce) > 0)
+      ways_.set(plan, variable, SyncWay::all_reduce);
+  plan.sync.clear();
+  plan.updates = order_in_effect(uses_, plan, UpdateOrder::after_norm);
+  plan.sync = with_owners(plan, uses_, OwnerRule::first);
+  return plan.has_owners();
+}
+
 void PlanChoices::set_sync(Plan& plan, const TuningChoice& choice) const {
   set_buckets(plan, choice);
-  if (std::ranges::any_of(plan_.sync, [](const GradientSync& sync) { return !sync.owners.empty(); }))
+  const std::optional<OwnerRule>& rule = owners_[choice[place_of(owners)]];
+  if (!rule)
     plan.sync = with_owners_of(plan_.sync, plan, uses_);
+  else if (rule != OwnerRule::none)
+    plan.sync = with_owners(plan, uses_, *rule);
 }
 
 void PlanChoices::set_buckets(Plan& plan, const TuningChoice& choice) const {
   const std::string& sizes = buckets_[choice[place_of(buckets)]];
   plan.sync.clear();
   const bool in_turns = orders_[choice[place_of(order)]] == SumOrder::first_use;
-  if (sizes == kPlannedBuckets && !in_turns) {
+  if (sizes == kAsPlanned && !in_turns) {
     plan.sync = planned_sync(choice);
     return;
   }
   const SumsForBuckets sums(plan, uses_);
-  plan.sync = sizes == kPlannedBuckets   ? planned_sync(choice)
+  plan.sync = sizes == kAsPlanned        ? planned_sync(choice)
               : sizes == kSoonestBuckets ? sums.in_soonest_buckets(plan, costs_)
                                          : sums.in_buckets(find_buckets(sizes));
   if (in_turns) plan.sync = sums.in_turns(plan, costs_);
@@ -190,7 +209,7 @@ Assessment PlanChoices::assess(const TuningChoice& choice) const {
 }
 
 TuningChoice PlanChoices::uniform(SyncWay way, const std::string& sizes, SumOrder in_order,
-                                  Overlap overlapped, UpdateOrder time) const {
+                                  Overlap overlapped, UpdateOrder time, OwnerRule rule) const {
   TuningChoice choice(genes_.size(), 0);
   for (std::size_t v = 0; v < ways_.variables().size(); ++v) {
     const std::vector<SyncWay>& ways = ways_.variables()[v].ways;
@@ -199,6 +218,7 @@ TuningChoice PlanChoices::uniform(SyncWay way, const std::string& sizes, SumOrde
   }
   choice[place_of(buckets)] = place_in(buckets_, sizes);
   choice[place_of(order)] = place_in(orders_, in_order);
+  choice[place_of(owners)] = place_in(owners_, std::optional(rule));
   choice[place_of(overlap)] = place_in(overlaps_, overlapped);
   choice[place_of(updates)] = place_in(updates_, time);
   return choice;
@@ -259,6 +279,14 @@ std::vector<NamedChoice> PlanChoices::presets() const {
   add("zero-1", uniform(SyncWay::sharded_update, kSoonestBuckets, ready, all, time));
   add("zero-2", uniform(SyncWay::sharded_gradient, kSoonestBuckets, ready, all, time));
   add("zero-3", uniform(SyncWay::sharded_parameter, kSoonestBuckets, ready, all, time));
+  if (!std::ranges::count(owners_, OwnerRule::first)) return presets;
+  const auto add_owners = [&](const char* name, OwnerRule rule) {
+    add(name, uniform(SyncWay::all_reduce, "one", ready, all, UpdateOrder::after_norm, rule));
+  };
+  add_owners("ps", OwnerRule::first);
+  add_owners("ps-balanced", OwnerRule::balanced);
+  add_owners("partitioned-ps", OwnerRule::parts);
+  add_owners("uneven-partitioned-ps", OwnerRule::uneven);
   return presets;
 }
 

@@ -1,6 +1,9 @@
 #pragma once
+#include <optional>
+
 #include "libalpa/cluster/cost_model.h"
 #include "libalpa/planner/gradient_buckets.h"
+#include "libalpa/planner/gradient_owners.h"
 #include "libalpa/planner/sum_turns.h"
 #include "libalpa/planner/tuning/plan_features.h"
 #include "libalpa/planner/tuning/sync_ways.h"
@@ -9,8 +12,9 @@
 namespace alpa {
 
 /// What there is to tune of a plan: for each parameter how its gradient is synchronised (SyncWays), then what
-/// sums share collectives, in which order they go, what overlaps, and when updates are made. All choices
-/// train the same model; stages, meshes and how the forward and the backward are split stay as they are.
+/// sums share collectives, in which order they go, who makes an update that all would make, what overlaps,
+/// and when updates are made. All choices train the same model; stages, meshes and how the forward and the
+/// backward are split stay as they are.
 class PlanChoices {
  public:
   /// Keeps references to the graph and the costs.
@@ -40,12 +44,14 @@ class PlanChoices {
   TuningSpace space() const;
 
  private:
-  enum Global { buckets, order, overlap, updates, kGlobals };
+  enum Global { buckets, order, owners, overlap, updates, kGlobals };
   std::size_t place_of(Global gene) const { return ways_.variables().size() + gene; }
   template <class Value>
   void add_gene(const char* name, std::vector<std::pair<std::string, Value>> choices,
                 std::vector<Value>& values);
-  TuningChoice uniform(SyncWay, const std::string& buckets, SumOrder, Overlap, UpdateOrder) const;
+  TuningChoice uniform(SyncWay, const std::string& buckets, SumOrder, Overlap, UpdateOrder,
+                       OwnerRule = OwnerRule::none) const;
+  bool can_have_owners() const;
   TuningChoice with_cheaper_factors(TuningChoice) const;
   std::vector<GradientSync> planned_sync(const TuningChoice&) const;
   void set_buckets(Plan&, const TuningChoice&) const;
@@ -59,6 +65,7 @@ class PlanChoices {
   std::vector<Gene> genes_;
   std::vector<std::string> buckets_;  ///< [word of the gene] bucket_words(), or one of this file's own
   std::vector<SumOrder> orders_;
+  std::vector<std::optional<OwnerRule>> owners_;  ///< none: as planned
   std::vector<Overlap> overlaps_;
   std::vector<UpdateOrder> updates_;
   FeatureUnits units_;

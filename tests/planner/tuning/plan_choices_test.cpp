@@ -204,10 +204,10 @@ TEST(PlanChoices, KeepOwnersWhereUpdatesCanHaveThem) {
   const Graph graph = two_blocks(4);
   const CostModel costs(plan.cluster);
   const PlanChoices choices(plan, graph, costs);
-  const auto with_owners = [](const Plan& of) {
+  const auto owned_in = [](const Plan& of) {
     return std::ranges::count_if(of.sync, [](const GradientSync& sync) { return !sync.owners.empty(); });
   };
-  ASSERT_GT(with_owners(plan), 0);
+  ASSERT_GT(owned_in(plan), 0);
   const TuningChoice as_planned = choices.presets().front().choice;
   EXPECT_EQ(choices.plan_of(as_planned).sync, plan.sync);
   for (std::size_t g = 0; g < as_planned.size(); ++g)
@@ -217,18 +217,40 @@ TEST(PlanChoices, KeepOwnersWhereUpdatesCanHaveThem) {
       const Plan other = choices.plan_of(choice);
       EXPECT_NO_THROW(check_plan(other, graph)) << choices.genes()[g].name << " " << word;
       EXPECT_NO_THROW(verify(lower(graph, other))) << choices.genes()[g].name << " " << word;
-      const auto all = with_owners(plan), kept = with_owners(other);
+      const auto all = owned_in(plan), kept = owned_in(other);
       const bool is_other_way = g < choices.ways().variables().size() && word != as_planned[g];
-      EXPECT_EQ(kept, other.updates != UpdateOrder::after_norm ? 0 : all - is_other_way)
-          << choices.genes()[g].name << " " << word;
+      const std::string& name = choices.genes()[g].name;
+      const bool has_none = other.updates != UpdateOrder::after_norm ||
+                            (name == "owners" && choices.genes()[g].words[word] == "none");
+      EXPECT_EQ(kept, has_none ? 0 : all - is_other_way) << name << " " << word;
     }
+}
+
+TEST(PlanChoices, HaveOwnersByEveryRuleWhereNoneWerePlanned) {
+  const Tunable of(two_blocks, 8, small_cluster(4), 2);
+  const std::vector<Gene>& genes = of.choices.genes();
+  const auto owners = std::ranges::find(genes, "owners", &Gene::name);
+  EXPECT_EQ(owners->words,
+            (std::vector<std::string>{"none", "first", "balanced", "parts", "uneven", "even"}));
+  std::map<std::string, TuningChoice> presets;
+  for (const NamedChoice& preset : of.choices.presets()) presets[preset.name] = preset.choice;
+  const std::map<std::string, OwnerRule> rules{{"ps", OwnerRule::first},
+                                               {"ps-balanced", OwnerRule::balanced},
+                                               {"partitioned-ps", OwnerRule::parts},
+                                               {"uneven-partitioned-ps", OwnerRule::uneven}};
+  for (const auto& [name, rule] : rules) {
+    const Plan plan = of.choices.plan_of(presets.at(name));
+    EXPECT_TRUE(plan.has_owners()) << name;
+    EXPECT_EQ(plan.sync, with_owners(plan, GraphUses(of.graph), rule)) << name;
+    EXPECT_EQ(of.choices.assess(presets.at(name)).fault, "") << name;
+  }
 }
 
 TEST(PlanChoices, AreNoneOfAPlanForOneDevice) {
   const Tunable of(two_blocks, 8, small_cluster(1));
   std::vector<std::string> names;
   for (const Gene& gene : of.choices.genes()) names.push_back(gene.name);
-  EXPECT_EQ(names, (std::vector<std::string>{"buckets", "order", "overlap", "updates"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"buckets", "order", "owners", "overlap", "updates"}));
   EXPECT_GT(of.choices.assess(of.choices.presets().front().choice).predicted_s, 0);
 }
 
@@ -245,8 +267,8 @@ TEST(PlanChoices, SayWhatDoesNotFit) {
 TEST(PlanChoices, AreTheSameWhereTheyComeToTheSame) {
   const Tunable of(two_blocks, 8, small_cluster(4), 2);
   TuningChoice one = all_in(of.choices, "zero-1"), each = one;
-  one[one.size() - 4] = 3;  // of what sums are left a bucket has nothing but the tied weights'
-  EXPECT_EQ(of.choices.genes()[one.size() - 4].name, "buckets");
+  one[one.size() - 5] = 3;  // of what sums are left a bucket has nothing but the tied weights'
+  EXPECT_EQ(of.choices.genes()[one.size() - 5].name, "buckets");
   EXPECT_EQ(of.choices.assess(one).identity, of.choices.assess(each).identity);
   EXPECT_NE(of.choices.assess(all_in(of.choices, "zero-2")).identity, of.choices.assess(each).identity);
 }

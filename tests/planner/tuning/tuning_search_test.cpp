@@ -71,6 +71,7 @@ class TinySpace {
                                                      {"all-reduce", "zero-1", "factors"},
                                                      {"each", "one", "soonest"},
                                                      {"ready"},
+                                                     {"none"},
                                                      {"none", "all"},
                                                      {"after-norm"}};
     for (std::size_t g = 0; g < kept.size(); ++g) {
