@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
@@ -24,6 +25,12 @@ class Differentiator {
     const ValueIndex seed = builder_.input(InputKind::loss_scale, {DType::f32, {}}, "loss_scale");
     contributions_[forward_.loss].push_back({seed, layer_of_loss()});
     for (const NodeIndex n : forward_.nodes.reversed_indices()) differentiate(n);
+    if (options_.embedding_gradients == EmbeddingGradients::sparse && !joins_rows_)
+      throw Error(
+          ErrorKind::input,
+          "gradients of embeddings are to be sparse, and the model has no table that one embedding alone "
+          "looks up",
+          "embedding_gradients = \"dense\"");
     accumulate();
     if (options_.precision == Precision::f16 &&
         (options_.gradient_delay > 0 || options_.gradient_compression != GradientCompression::none))
@@ -82,7 +89,7 @@ class Differentiator {
   }
 
   void differentiate(NodeIndex index) {
-    const Node node = node_of(forward_, index);
+    Node node = node_of(forward_, index);
     if (!node.op->gradient) return;
     std::vector<ValueIndex> gradients;
     bool any = false;
@@ -95,6 +102,7 @@ class Differentiator {
     }
     if (!any) return;
     builder_.set_place(Phase::backward, node.layer);
+    if (has_sparse_gradient(node)) join_rows(node, gradients[0]);
     const std::vector<ValueIndex> operand_gradients =
         in_step(fmt::format("differentiating '{}'", node.name),
                 [&] { return node.op->gradient(builder_, node, gradients); });
@@ -104,6 +112,32 @@ class Differentiator {
         if (value_of(forward_, node.operands[i]).producer >= 0)
           mark_gradient_of_computed(operand_gradients[i]);
       }
+  }
+
+  /// Where the table is looked up elsewhere too, or multiplied, its gradients are added up as tables anyway.
+  bool has_sparse_gradient(const Node& node) const {
+    if (options_.embedding_gradients != EmbeddingGradients::sparse || !node.op->looks_up_rows) return false;
+    std::ptrdiff_t uses = 0;
+    for (const Node& other : forward_.nodes) uses += std::ranges::count(other.operands, node.operands[0]);
+    return uses == 1;
+  }
+
+  /// Gives the gradient of a table rows in place of `rows`, and in the node's operands their ids.
+  void join_rows(Node& node, ValueIndex& rows) {
+    if (options_.gradient_sum != GradientSum::f32)
+      throw Error(ErrorKind::input, "gradients of embeddings are sparse, and those are summed in f32",
+                  "gradient_sum = \"f32\", or embedding_gradients = \"dense\"");
+    ValueIndex& ids = node.operands[static_cast<std::size_t>(node.op->ids)];
+    const std::vector<ValueIndex> joined =
+        builder_.add_all("distinct_rows", {rows, ids}, {}, node.name + ".rows");
+    rows = joined[0];
+    ids = joined[1];
+    mark_gradient_of_computed(rows);
+    Value& sent = builder_.graph().values[rows];
+    sent.row_ids = ids;
+    sent.wire.vocabulary = builder_.type(node.operands[0]).shape[0];
+    sent.wire.distinct_share = options_.distinct_ids;
+    joins_rows_ = true;
   }
 
   void mark_gradient_of_computed(ValueIndex value) {
@@ -137,7 +171,7 @@ class Differentiator {
     Value& value = builder_.graph().values[gradient];
     if (options_.gradient_wire == GradientWire::bf16 && value.type.dtype == DType::f32 &&
         !value.is_gradient_of_computed)
-      value.wire_type = DType::bf16;
+      value.wire.sum_type = DType::bf16;
   }
 
   void update() {
@@ -333,6 +367,7 @@ class Differentiator {
   std::set<ValueIndex> dependent_;
   std::map<ValueIndex, std::vector<Contribution>> contributions_;
   std::vector<ParameterGradient> gradients_;  ///< in the order of the states
+  bool joins_rows_ = false;
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "libalpa/graph/op.h"
+#include "libalpa/graph/wire_format.h"
 
 namespace alpa {
 
@@ -32,9 +33,9 @@ struct Value {
   NodeIndex producer;  ///< -1 for inputs and states
   std::string name;
   bool is_gradient_of_computed = false;  ///< or a part of one, with respect to what a node makes
-  /// In which its terms are sent and added up, where several devices have one each: that of `type`, or a
-  /// smaller one (lossy).
-  std::optional<DType> wire_type = {};
+  WireFormat wire = {};                  ///< what devices send of it to each other
+  ValueIndex row_ids =
+      {};  ///< the ids of its rows, of all its dimensions but the last (WireFormat::vocabulary)
 };
 
 /// What the trainer feeds. Tensors of samples have the sample as dimension 0.

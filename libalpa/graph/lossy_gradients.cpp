@@ -80,7 +80,7 @@ class Compression {
   const std::string& name() { return parameter().name; }
   void send_as_gradient(ValueIndex factor) {
     auto& values = builder_.graph().values;
-    values[factor].wire_type = values[gradient_.value].wire_type;
+    values[factor].wire = values[gradient_.value].wire;
   }
   void place() { builder_.set_place(Phase::update, gradient_.layer); }
 
@@ -128,7 +128,7 @@ DelayedGradients::DelayedGradients(GraphBuilder& builder, std::int64_t steps,
       held.states.push_back(add_state(builder, std::move(state), builder.type(gradient.value)));
     }
     const ValueIndex oldest = builder.graph().states[held.states.back()].value;
-    builder.graph().values[oldest].wire_type = builder.graph().values[gradient.value].wire_type;
+    builder.graph().values[oldest].wire = builder.graph().values[gradient.value].wire;
     gradient.value = oldest;
   }
 }
@@ -153,7 +153,7 @@ std::string lossy_gradients_text(const Graph& graph) {
   };
   for (const Node& node : graph.nodes) {
     const Value& made = graph.values[node.results[0]];
-    if (made.wire_type) add(fmt::format("sent in {}", dtype_name(*made.wire_type)));
+    if (made.wire.sum_type) add(fmt::format("sent in {}", dtype_name(*made.wire.sum_type)));
     if (node.op->factors_gradient)
       add(fmt::format("sent as factors of rank {} (PowerSGD)", made.type.shape.back()));
   }

@@ -96,6 +96,15 @@ struct OpDef {
   /// before once all else has taken that.
   bool holds_gradient_back = false;
 
+  /// Makes rows and their ids of others that stand for the same: added up at their ids, both give the same
+  /// table. Which rows those are is up to each device, so that its tiles are not those of the whole.
+  bool joins_rows = false;
+
+  /// The gradient of operand 0, a table, is a sum of rows at their ids.
+  bool looks_up_rows = false;
+  /// The result is that sum.
+  bool adds_up_rows = false;
+
   /// Passes its operand through unchanged in evaluation.
   bool only_in_training = false;
 

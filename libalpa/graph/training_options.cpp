@@ -71,6 +71,18 @@ void describe(TrainingOptions& o, OptionsVisitor& visit) {
               "updates go by the gradients of so many steps before, which devices add up meanwhile, and so "
               "does the norm that is reported; 0 in the first steps; not f16",
               between(0, kMostDelay));
+  visit.field("embedding_gradients", o.embedding_gradients,
+              "gradients of tables that embeddings alone look up",
+              {{"dense", EmbeddingGradients::dense, "of all rows, zeros where no id of a micro-batch is"},
+               {"sparse", EmbeddingGradients::sparse,
+                "where a plan gathers rather than sums them, each device adds up its rows by id first and "
+                "sends a row "
+                "for each id that it has; takes f32 sums; CPUs only"}});
+  visit.field(
+      "distinct_ids", o.distinct_ids,
+      "sparse: expected share of the ids of a device and micro-batch that differ, for predictions; 0: "
+      "as if drawn uniformly, where most do; alpa-train prints what it was",
+      between(0, 1));
   visit.field("optimizer", o.optimizer, "how gradients change the weights",
               {{"adamw", OptimizerKind::adamw, "Adam with decoupled weight decay"},
                {"adafactor", OptimizerKind::adafactor,

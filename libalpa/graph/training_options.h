@@ -13,6 +13,7 @@ enum class OptimizerKind { adamw, adafactor, sgd };
 enum class GradientSum { f32, parameters };
 enum class GradientWire { sum, bf16 };
 enum class GradientCompression { none, powersgd };
+enum class EmbeddingGradients { dense, sparse };
 enum class LearningRateSchedule { constant, cosine, linear };
 
 /// What a model is asked to predict.
@@ -37,6 +38,8 @@ struct TrainingOptions {
   GradientCompression gradient_compression = GradientCompression::none;
   std::int64_t compression_rank = 4;
   std::int64_t gradient_delay = 0;  ///< steps
+  EmbeddingGradients embedding_gradients = EmbeddingGradients::dense;
+  double distinct_ids = 0;  ///< sparse: expected share of a device's; 0: WireFormat::distinct_share
   OptimizerKind optimizer = OptimizerKind::adamw;
   double learning_rate = 3e-4;
   double beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8;

@@ -39,6 +39,7 @@ constinit const OpDef embedding{
     .rule = "v d, b s -> b s d",
     .flops = embedding_flops,
     .bytes_moved = embedding_bytes,
+    .looks_up_rows = true,
     .gradient = embedding_gradient,
     .ids = 1,
 };
@@ -49,8 +50,23 @@ constinit const OpDef embedding_grad{
     .rule = "b s d, b s -> v d",
     .flops = embedding_grad_flops,
     .bytes_moved = embedding_grad_bytes,
+    .adds_up_rows = true,
     .accumulates = true,
     .ids = 1,
+    .takes_no_id = true,
+    .internal = true,
+};
+
+// (dy, ids) -> a row for each id that is there, the sum of its dy, and these ids; after them rows of no
+// meaning with id -1.
+constinit const OpDef distinct_rows{
+    .name = "distinct_rows",
+    .rule = "b s d, b s -> b s d, b s | whole d",
+    .result_types = "f32,i32",
+    .flops = embedding_grad_flops,
+    .joins_rows = true,
+    .ids = 1,
+    .takes_no_id = true,
     .internal = true,
 };
 

@@ -70,7 +70,7 @@ class OwnableUpdates {
     const ShardingSpec rests = placement_.layout_at_rest(sum, mesh_);
     if (is_sent(sum) || placement_.node_layout(n).results[0] != rests) return;
     const Conversion* const steps =
-        conversions_.between(value.type, rests, placement_.layout_in_update(sum, mesh_), value.wire_type);
+        conversions_.between(value.type, rests, placement_.layout_in_update(sum, mesh_), value.wire);
     if (!steps || !is_added_up_over_one_axis(sum, *steps)) return;
     turn_.insert({sum, std::ssize(turn_)});
     take({sum, *steps, tile_type(value.type, rests, plan_.meshes[mesh_].shape)});

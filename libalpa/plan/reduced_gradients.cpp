@@ -40,7 +40,7 @@ std::vector<ReducedGradient> converted_gradients(const Placement& placement, Mes
     const Value& value = value_of(graph, sum);
     const ShardingSpec rests = placement.layout_at_rest(sum, mesh);
     const Conversion* const steps =
-        conversions.between(value.type, rests, placement.layout_in_update(sum, mesh), value.wire_type);
+        conversions.between(value.type, rests, placement.layout_in_update(sum, mesh), value.wire);
     if (!steps || steps->empty()) continue;
     NodeIndex gradient;  // the last node that it is of
     for (const ValueIndex operand : node.operands)

@@ -52,6 +52,10 @@ constexpr Preset kPresets[] = {
     {"poseidon",
      "data parallelism, gradients added up beside the backward or made of gathered factors (ATC'17)",
      "poseidon", "each", "ready"},
+    {"parallax",
+     "data parallelism, gradients added up beside the backward, those of tables made of gathered rows "
+     "(EuroSys'19)",
+     "parallax", "each", "ready"},
     {"zero-1", "data parallelism, optimizer states and updates sharded (SC'20), sums beside the backward",
      "zero-1"},
     {"zero-2", "likewise, gradients too", "zero-2"},
@@ -241,6 +245,10 @@ const std::vector<PlannerMethod>& planner_methods() {
       {"poseidon",
        "data-parallel, but where it is cheaper the gradient of a weight is made by every device, of what it "
        "is a product of, for all samples"},
+      {"parallax",
+       "data-parallel, but where it is cheaper the gradient of a table is made by every device, of the rows "
+       "that all of them gather (embedding_gradients = \"sparse\" has these joined by id before)",
+       true, not_in_auto},
       {"tensor", "neither batch nor sequence is split, but all else"},
       {"sequence", "the sequence is split; what needs all of it gathers it"},
       {"ring", "likewise, but attention passes keys and values around"},

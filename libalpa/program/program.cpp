@@ -84,7 +84,9 @@ std::vector<BufferIndex> buffers_read(const Instruction& instruction) {
                             read.insert(read.end(), i.results.begin(), i.results.end());
                           return read;
                         },
-                        [](const Convert& i) { return present({i.from}); },
+                        [](const Convert& i) {
+                          return present({i.from, i.row_ids});
+                        },
                         [](const Shift& i) { return i.from; },
                         [](const OwnerCollective& i) { return i.reduces ? i.everywhere : i.owned; },
                         [](const Send& i) { return present({i.from}); },

@@ -91,6 +91,7 @@ struct Convert {
   ConversionStep step;
   BufferIndex from, to;
   BufferIndex packed, unpacked;  ///< scratch buffers where the split or gathered dimension is not outermost
+  BufferIndex row_ids;           ///< of rows that have ids, gathered (ConversionStep::sent_share)
   bool operator==(const Convert&) const = default;
 };
 

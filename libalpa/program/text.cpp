@@ -70,8 +70,10 @@ std::string convert_text(const Convert& i) {
   if (i.step.wire_type) text += fmt::format(" in {}", dtype_name(*i.step.wire_type));
   if (i.step.from_dimension >= 0) text += fmt::format(" of dimension {}", i.step.from_dimension);
   if (i.step.to_dimension >= 0) text += fmt::format(" to dimension {}", i.step.to_dimension);
-  return text + fmt::format(" %{} -> %{} {}{}{}", i.from, i.to, spec_text(i.step.after),
-                            with("packed", i.packed), with("unpacked", i.unpacked));
+  return text +
+         fmt::format(" %{} -> %{} {}{}{}", i.from, i.to, spec_text(i.step.after), with("packed", i.packed),
+                     with("unpacked", i.unpacked)) +
+         with("rows of", i.row_ids);
 }
 
 std::string instruction_text(const Instruction& instruction, const Graph& graph) {

@@ -71,6 +71,56 @@ class SliceStep : public PreparedInstruction {
   BoxCopy copy_;
 };
 
+/// An all-gather of those rows that have an id: stretches of what every device comes to hold, each from the
+/// device whose rows they are. The ids are there on all of them.
+class RowsInUse {
+ public:
+  RowsInUse(const Convert& convert, const MeshProgram& program, int devices)
+      : axis_(convert.step.axis),
+        devices_(devices),
+        ids_(program, convert.row_ids),
+        ids_on_host_(static_cast<std::size_t>(element_count(ids_.tile.shape))) {
+    const TensorType& whole = program.buffers[convert.to].tile;
+    row_bytes_ = whole.shape.back() * dtype_bytes(whole.dtype);
+    rows_each_ = std::ssize(ids_on_host_) / devices;
+    // What was gathered before along other axes has a stretch for each device that it came from.
+    pieces_.reserve(static_cast<std::size_t>(device_count(program.mesh.shape)));
+  }
+
+  CollectiveCall call(const StepContext& rank, const void* own, void* whole) {
+    const std::int64_t bytes_each = rows_each_ * row_bytes_;
+    const int own_place = (*rank.axes)[axis_]->rank();
+    auto* const to = static_cast<std::byte*>(whole);
+    rank.stream->copy_on_device(to + own_place * bytes_each, own, bytes_each);
+    rank.stream->copy_to_host(ids_on_host_.data(), ids_.at(rank), ids_.bytes());
+    rank.stream->synchronize();
+    std::int64_t own_rows = 0;
+    pieces_.clear();
+    const std::int32_t* ids = ids_on_host_.data();
+    for (int device = 0; device < devices_; ++device)
+      for (std::int64_t row = 0; row < rows_each_; ++row, ++ids) {
+        if (*ids < 0) continue;
+        own_rows += device == own_place;
+        if (row == 0 || ids[-1] < 0)
+          pieces_.push_back({to + device * bytes_each + row * row_bytes_, 0, device});
+        pieces_.back().bytes += row_bytes_;
+      }
+    rank.rows->sent += own_rows;
+    rank.rows->all += rows_each_;
+    CollectiveCall call{.kind = CollectiveCall::Kind::broadcast_from_owners};
+    call.pieces = pieces_;
+    return call;
+  }
+
+ private:
+  std::size_t axis_;
+  int devices_;
+  BufferAddress ids_;
+  std::vector<std::int32_t> ids_on_host_;
+  std::int64_t row_bytes_ = 0, rows_each_ = 0;
+  std::vector<OwnedPiece> pieces_;
+};
+
 class CollectiveStep : public PreparedInstruction {
  public:
   CollectiveStep(const Convert& convert, const StepSite& site)
@@ -87,6 +137,7 @@ class CollectiveStep : public PreparedInstruction {
     }
     if (convert.unpacked >= 0) unpacked_.emplace(site.mesh, convert.unpacked);
     if (is_unpacked_where_packed(step_)) unpacked_ = packed_;
+    if (convert.row_ids >= 0) rows_.emplace(convert, site.mesh, group);
     if (unpacked_)
       unpack_.emplace(site.device, to_.tile, sent_as_, step_.from_dimension, group, Chunks::Way::unpack);
   }
@@ -110,6 +161,8 @@ class CollectiveStep : public PreparedInstruction {
         call.bytes = to_bytes_;
         break;
       case ConversionKind::all_gather:
+        if (rows_)
+          return partners(rank)->start(*rank.stream, rows_->call(rank, from_.at(rank), to_.at(rank)));
         call.kind = CollectiveCall::Kind::all_gather;
         call.bytes = from_bytes_;
         break;
@@ -145,6 +198,7 @@ class CollectiveStep : public PreparedInstruction {
   std::int64_t from_bytes_, to_bytes_;  ///< as they are sent
   std::optional<BufferAddress> packed_, unpacked_;
   std::optional<Chunks> pack_, unpack_;
+  std::optional<RowsInUse> rows_;
 };
 
 class OwnerCollectiveStep : public PreparedInstruction {

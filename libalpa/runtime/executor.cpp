@@ -31,6 +31,7 @@ struct Executor::State {
   std::vector<Communicator*> channels;  ///< the world first
   std::optional<EmulatedClock> clock;
   StepContext context;
+  SentRows sent_rows;
   std::deque<PreparedProgram> prepared;  ///< [program]
   struct Unfinished {
     std::int64_t step;
@@ -192,6 +193,7 @@ Executor::Executor(const Graph& graph, std::vector<const Program*> programs, Dev
   s.context.samples = &s.samples;
   s.context.point = {seed, 0, 0, true};
   s.context.clock = costs ? &*s.clock : nullptr;
+  s.context.rows = &s.sent_rows;
   for (std::size_t p = 0; p < s.programs.size(); ++p)
     s.prepared.emplace_back(graph, *s.programs[p], s.place, s.coordinate, s.device_of_rank(), device,
                             s.streams_of(*s.programs[p]), seed, costs);
@@ -199,6 +201,12 @@ Executor::Executor(const Graph& graph, std::vector<const Program*> programs, Dev
 }
 
 Executor::~Executor() = default;
+
+std::optional<double> Executor::sent_share_of_rows() const {
+  const SentRows& rows = state_->sent_rows;
+  if (rows.all == 0) return std::nullopt;
+  return static_cast<double>(rows.sent) / static_cast<double>(rows.all);
+}
 
 std::int64_t Executor::arena_bytes() const { return state_->arena->bytes(); }
 

@@ -43,6 +43,8 @@ class Executor {
   MeshIndex mesh() const;  ///< of this rank
   Device& device() const;
   const StepSamples& samples() const;  ///< that this rank takes in a step
+  /// Of its rows in gathers of those of ids that differ, what it has sent so far; nullopt: it had none.
+  std::optional<double> sent_share_of_rows() const;
 
   std::vector<StateTile> state_tiles() const;
   Indexed<StateIndex, int> state_terms() const;  ///< of all devices

@@ -32,6 +32,16 @@ void enter_run(StepContext& context, const Program& program, const MeshProgram& 
                    std::max(run.micro_batch, 0) * program.micro_batch_samples, mesh.gradient_square_sum >= 0};
 }
 
+namespace {
+
+/// What says how much is sent is computed in earnest.
+bool is_emulated(const Instruction& instruction) {
+  const auto* const compute = std::get_if<Compute>(&instruction.body);
+  return is_computation(instruction) && !(compute && compute->op->joins_rows);
+}
+
+}  // namespace
+
 PreparedProgram::PreparedProgram(const Graph& graph, const Program& program, MeshIndex mesh,
                                  const std::vector<int>& coordinate, DeviceIndex rank, Device& device,
                                  std::vector<Stream*> streams, std::uint64_t seed, const CostModel* costs)
@@ -56,7 +66,7 @@ PreparedProgram::PreparedProgram(const Graph& graph, const Program& program, Mes
     for (std::size_t i = 0; i < mesh_.segments[s].instructions.size(); ++i) {
       const Instruction& instruction = mesh_.segments[s].instructions[i];
       PreparedStep step{
-          costs && is_computation(instruction) ? prepare_emulated(seconds[i])
+          costs && is_emulated(instruction) ? prepare_emulated(seconds[i])
           : costs && is_move(instruction)
               ? prepare_emulated_move(seconds[i], clock_of_lane(instruction.lane))
               : std::visit([&](const auto& body) { return prepare(body, site); }, instruction.body),

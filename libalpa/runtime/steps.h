@@ -1,4 +1,5 @@
 #pragma once
+#include <atomic>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -22,6 +23,11 @@ enum class Pass {
   rest,         ///< When::of_step_before alone, after the last step
 };
 
+/// Rows of this rank that had an id, and all that it had, in gathers that leave out the others.
+struct SentRows {
+  std::atomic<std::int64_t> sent{0}, all{0};
+};
+
 /// What instructions need to know when they run. Everything pointed to is owned by the executor.
 struct StepContext {
   Device* device = nullptr;
@@ -38,6 +44,7 @@ struct StepContext {
   std::string_view now;            ///< the instruction, for messages
   double begin_s = 0;              ///< monotonic time at which the step began
   EmulatedClock* clock = nullptr;  ///< of emulated devices
+  SentRows* rows = nullptr;
 };
 
 /// One instruction made ready for one rank: its kernel prepared, its addresses and partners worked out.

@@ -95,7 +95,8 @@ TensorType sent_type(const ConversionStep& step, const TensorType& tile) {
 
 double step_bytes(const ConversionStep& step, const TensorType& before_tile, const TensorType& after_tile) {
   const bool grows = step.kind == ConversionKind::all_gather || step.kind == ConversionKind::slice;
-  return static_cast<double>(byte_count(sent_type(step, grows ? after_tile : before_tile)));
+  return step.sent_share.value_or(1) *
+         static_cast<double>(byte_count(sent_type(step, grows ? after_tile : before_tile)));
 }
 
 std::int64_t packed_bytes(const ConversionStep& step, const TensorType& before_tile) {
@@ -172,16 +173,32 @@ std::map<ShardingSpec, Conversions::Route> Conversions::routes_from(const Tensor
   return settled;
 }
 
+namespace {
+
+/// Rows are left out where those of each device stay one stretch of memory.
+void say_what_is_sent(Conversion& steps, const TensorType& whole, const ShardingSpec& source,
+                      const WireFormat& wire, const MeshShape& mesh) {
+  const double sent_share = wire.sent_share(tile_shape(whole.shape, source, mesh));
+  for (ConversionStep& step : steps) {
+    if (is_sum(step)) step.wire_type = wire.sum_type;
+    const bool leaves_out = wire.vocabulary > 0 && step.kind == ConversionKind::all_gather &&
+                            step.from_dimension + 1 < static_cast<int>(whole.shape.size()) &&
+                            unpacked_bytes(step, tile_type(whole, step.after, mesh)) == 0;
+    if (leaves_out) step.sent_share = sent_share;
+  }
+}
+
+}  // namespace
+
 const Conversion* Conversions::between(const TensorType& whole, const ShardingSpec& source,
-                                       const ShardingSpec& to, std::optional<DType> wire_type) const {
-  if (wire_type == whole.dtype) wire_type.reset();
-  const Key key{whole.dtype, whole.shape, source, wire_type};
+                                       const ShardingSpec& to, const WireFormat& value_wire) const {
+  WireFormat wire = value_wire;
+  if (wire.sum_type == whole.dtype) wire.sum_type.reset();
+  const Key key{whole.dtype, whole.shape, source, wire};
   auto known = known_.find(key);
   if (known == known_.end()) {
     std::map<ShardingSpec, Route> routes = routes_from(whole, source);
-    for (auto& [spec, route] : routes)
-      for (ConversionStep& step : route.steps)
-        if (is_sum(step)) step.wire_type = wire_type;
+    for (auto& [spec, route] : routes) say_what_is_sent(route.steps, whole, source, wire, mesh_.shape);
     known = known_.emplace(key, std::move(routes)).first;
   }
   const auto found = known->second.find(to);
@@ -216,10 +233,9 @@ ConversionBytes conversion_bytes(const Conversion& steps, const TensorType& whol
 }
 
 double Conversions::seconds(const TensorType& whole, const ShardingSpec& source, const ShardingSpec& to,
-                            const CostModel& costs, double shared_bytes,
-                            std::optional<DType> wire_type) const {
+                            const CostModel& costs, double shared_bytes, const WireFormat& wire) const {
   if (source == to) return 0;
-  const Conversion* conversion = between(whole, source, to, wire_type);
+  const Conversion* conversion = between(whole, source, to, wire);
   if (!conversion) return infinity;
   const bool shares = shared_bytes > 0 && is_sum_alone(*conversion);
   const int per_node = costs.cluster().devices_per_node;

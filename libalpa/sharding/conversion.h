@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "libalpa/cluster/cost_model.h"
+#include "libalpa/graph/wire_format.h"
 #include "libalpa/sharding/sharding_spec.h"
 
 namespace alpa {
@@ -25,6 +26,9 @@ struct ConversionStep {
   ShardingSpec after;
   /// A sum's, in which terms are sent and added up where not in their own: each is packed into it first.
   std::optional<DType> wire_type = {};
+  /// An all-gather's of rows that have ids, where those that hold nothing are left out: the share of the
+  /// others that is expected.
+  std::optional<double> sent_share = {};
   bool operator==(const ConversionStep&) const = default;
 };
 
@@ -42,21 +46,21 @@ class Conversions {
 
   const DeviceMesh& mesh() const { return mesh_; }
 
-  /// nullptr: there is no way. The pointer stays valid. `wire_type`: Value's.
+  /// nullptr: there is no way. The pointer stays valid. `wire`: Value's.
   const Conversion* between(const TensorType& whole, const ShardingSpec& from, const ShardingSpec& to,
-                            std::optional<DType> wire_type = {}) const;
+                            const WireFormat& wire = {}) const;
 
   /// Seconds of between(), infinity where there is no way. `shared_bytes`: of what is nothing but sums the
   /// least, as they may share all-reduces of so many bytes with others; 0: they have their own.
   double seconds(const TensorType& whole, const ShardingSpec& from, const ShardingSpec& to, const CostModel&,
-                 double shared_bytes = 0, std::optional<DType> wire_type = {}) const;
+                 double shared_bytes = 0, const WireFormat& wire = {}) const;
 
  private:
   struct Route {
     Conversion steps;
     double seconds = 0;
   };
-  using Key = std::tuple<DType, Shape, ShardingSpec, std::optional<DType>>;
+  using Key = std::tuple<DType, Shape, ShardingSpec, WireFormat>;
   std::map<ShardingSpec, Route> routes_from(const TensorType& whole, const ShardingSpec& source) const;
 
   CostModel routing_;
@@ -67,7 +71,8 @@ class Conversions {
 /// A tile as a step sends it.
 TensorType sent_type(const ConversionStep&, const TensorType& tile);
 
-/// Bytes handled by the group of a step, as in CollectiveSample; of the result for a slice.
+/// Bytes handled by the group of a step, as in CollectiveSample; of the result for a slice. Of rows that have
+/// ids as many as are expected.
 double step_bytes(const ConversionStep&, const TensorType& before_tile, const TensorType& after_tile);
 
 /// Time of one step on this mesh, packing included.

@@ -314,6 +314,11 @@ class Run {
     if (!times.empty())
       log_.info(fmt::format("step time: {}; arena: predicted {}, allocated {}", times,
                             bytes_text(memory_.arena), bytes_text(allocated_bytes_)));
+    if (const std::optional<double> share = executor_->sent_share_of_rows())
+      log_.info(
+          fmt::format("of the ids that embeddings look up {:.1f} % differed on the first rank (distinct_ids "
+                      "= {:.3f})",
+                      100 * *share, *share));
   }
 
   int loop() {

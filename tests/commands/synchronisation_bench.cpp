@@ -2,12 +2,12 @@
 // nothing of the planner.
 //
 //   bench_synchronisation [--check] [--row ROW] [--rounds N] [--steps N] [--plot FILE.svg]
-//     ROW: overlap, hybrid, crossover, buckets, priority, zero, owners, wire, low-rank, delay, presets,
-//     bandwidth, pairs
+//     ROW: overlap, hybrid, crossover, buckets, priority, zero, owners, sparse, wire, low-rank, delay,
+//     presets, bandwidth, pairs
 //
-// A perceptron of equal layers, data-parallel over four emulated hosts of one rank at 1 Gbit/s; computations
-// are emulated. Medians of rounds in turn. Targets stand in synchronisation_targets.toml; with --check the
-// exit status says whether all are reached.
+// A perceptron of equal layers (sparse: NeuMF), data-parallel over four emulated hosts of one rank at 1
+// Gbit/s; computations are emulated. Medians of rounds in turn. Targets stand in
+// synchronisation_targets.toml; with --check the exit status says whether all are reached.
 #include <fmt/core.h>
 
 #include <cmath>
@@ -19,87 +19,11 @@
 #include "libalpa/plan/plan_file.h"
 #include "tests/commands/prediction_pairs.h"
 #include "tests/commands/presets_table.h"
+#include "tests/commands/synchronisation_formula.h"
 #include "tests/commands/timed_runs.h"
 
 namespace alpa {
 namespace {
-
-constexpr int kHosts = 4, kLayers = 8;
-constexpr double kMbit = 1000, kBytesPerS = link_bytes_per_s(kMbit);
-constexpr int kRank = 4;
-constexpr double kWidth = 1024, kPixels = 64, kClasses = 10;
-
-/// What one data-parallel step of the perceptron takes by arithmetic alone, with that many samples a device.
-struct Formula {
-  double samples, flops_per_s;
-
-  static double weights() { return kLayers * kWidth * kWidth + kPixels * kWidth; }  ///< large ones
-  static double others() { return kWidth * kClasses + kLayers * kWidth; }
-  static double share() { return (kHosts - 1.0) / kHosts; }
-
-  double forward_s() const { return 2 * samples * (weights() + others()) / flops_per_s; }
-  /// Of the layers after the first no gradient is left out; the images have none.
-  double backward_s() const { return 2 * forward_s() - 2 * samples * kPixels * kWidth / flops_per_s; }
-  /// An all-reduce takes each device 2 (P - 1) / P of its bytes.
-  static double sums_s(double elements) { return 2 * share() * 4 * elements / kBytesPerS; }
-  /// Both factors of every large weight from the other devices, but for the images, which each reads.
-  double factors_s() const {
-    return (kHosts - 1) * samples * 4 * (kLayers * 2 * kWidth + kWidth) / kBytesPerS;
-  }
-  double more_products_s() const { return 2 * (kHosts - 1) * samples * weights() / flops_per_s; }
-
-  double in_turn_s() const { return forward_s() + backward_s() + sums_s(weights() + others()); }
-  /// One device adds up all of it and hands it out (a lone parameter server): its interface takes the bytes
-  /// of all others, once in each direction.
-  double lone_owner_s() const {
-    return forward_s() + backward_s() + 2 * (kHosts - 1) * 4 * (weights() + others()) / kBytesPerS;
-  }
-  /// Both factors of that rank of each large weight in place of its gradient (PowerSGD, NeurIPS'19), and the
-  /// products with the gradient and its error that they take: two for each factor, and what is left out.
-  double low_rank_s(double rank) const {
-    const double factors = rank * (kLayers * 2 * kWidth + kPixels + kWidth);
-    return forward_s() + backward_s() + sums_s(factors + others()) + 10 * rank * weights() / flops_per_s;
-  }
-  /// Sums of a step before are added up beside all of the next one.
-  double delayed_s() const { return std::max(forward_s() + backward_s(), sums_s(weights() + others())); }
-  double in_turn_in_bf16_s() const { return forward_s() + backward_s() + sums_s(weights() + others()) / 2; }
-  /// The first sum begins when a layer's backward is done, the last ends one layer's sum after the backward
-  /// or all sums, whichever takes longer (wait-free backpropagation: Poseidon, ATC'17, algorithm 1).
-  double overlapped_s() const {
-    const double backward = backward_s() / kLayers, sum = sums_s(weights() + others()) / kLayers;
-    return forward_s() + backward + (kLayers - 1) * std::max(backward, sum) + sum;
-  }
-  /// Without a barrier, and what is used first first: a backward, then the next forward, of which each layer
-  /// waits for its sum (ByteScheduler, SOSP'19, without preemption). Layers are alike.
-  double without_barrier_s() const {
-    const double forward = forward_s() / kLayers, backward = backward_s() / kLayers,
-                 sum = sums_s(weights() + others()) / kLayers;
-    double channel_s = 0, now_s = kLayers * backward;
-    std::vector<double> done_s(kLayers, 0);
-    for (int left = kLayers; left > 0; --left) {
-      channel_s = std::max(channel_s, (kLayers - left + 1) * backward);  // the first that is left is there
-      const auto ready_s = [&](int layer) { return (kLayers - layer) * backward; };
-      for (int layer = 0; layer < kLayers; ++layer)
-        if (done_s[layer] == 0 && ready_s(layer) <= channel_s * (1 + 1e-12)) {
-          done_s[layer] = channel_s += sum;
-          break;
-        }
-    }
-    for (const double done : done_s) now_s = std::max(now_s, done) + forward;
-    return now_s;
-  }
-  /// ZeRO-1 (Rajbhandari et al., SC'20): each half of a sum, its scatter beside the backward, and its gather,
-  /// of what is updated when the norm is there, beside the next forward.
-  double split_beside_s() const {
-    const double forward = forward_s() / kLayers, backward = backward_s() / kLayers,
-                 half = sums_s(weights() + others()) / kLayers / 2;
-    return backward + (kLayers - 1) * std::max(backward, half) + half +  //
-           half + (kLayers - 1) * std::max(forward, half) + forward;
-  }
-  double hybrid_s() const {
-    return forward_s() + backward_s() + more_products_s() + factors_s() + sums_s(others());
-  }
-};
 
 /// How the perceptron is trained.
 struct Way {
@@ -114,7 +38,7 @@ struct Way {
 class Measuring {
  public:
   Measuring(int samples, double tflops, double latency_us, int rounds, int steps, int clip = 0)
-      : rounds_(rounds), steps_(steps) {
+      : rounds_(rounds), steps_(steps), batch_(kHosts * samples) {
     runs_.written("model.toml", perceptron(static_cast<int>(kWidth), kLayers, kHosts * samples, clip));
     runs_.written("bf16.toml",
                   "base = \"model.toml\"\nname = \"bf16\"\n[training]\ngradient_wire = \"bf16\"\n");
@@ -123,6 +47,12 @@ class Measuring {
                                                kRank));
     runs_.written("delayed.toml",
                   "base = \"model.toml\"\nname = \"delayed\"\n[training]\ngradient_delay = 1\n");
+    for (const auto& [name, gradients] : {std::pair{"tables.toml", "dense"}, {"rows.toml", "sparse"}})
+      runs_.written(
+          name, fmt::format("base = \"{}/configs/models/ncf.toml\"\nname = \"{}\"\n[dimensions]\n"
+                            "users = {}\nitems = {}\nfactors = {}\nwidth = {}\n[training]\n"
+                            "batch = {}\nembedding_gradients = \"{}\"\n",
+                            ALPA_SOURCE_DIR, gradients, kIds, kIds, kNumbers, kNumbers, batch_, gradients));
     cluster_ = runs_.written("cluster.toml", emulated_cluster(kHosts, kMbit, tflops, latency_us, 1e5));
   }
 
@@ -146,7 +76,7 @@ class Measuring {
         runs_.run({kHosts, kHosts, fmt::format("{}", kMbit)},
                   fmt::format("alpa-train {} --data synthetic:{} --threads 1 --steps {} --run-dir {} "
                               "--device emulated",
-                              plan_file(w), 1024, steps_, run));
+                              plan_file(w), std::max(1024, batch_), steps_, run));
         seconds[w].push_back(TimedRuns::steps(run + "/emulated.jsonl").median_s);
       }
     std::vector<double> measured;
@@ -161,7 +91,7 @@ class Measuring {
  private:
   std::string plan_file(std::size_t way) const { return runs_.path(fmt::format("plan{}.h5", way)); }
 
-  int rounds_, steps_;
+  int rounds_, steps_, batch_;
   TimedRuns runs_;
   std::string cluster_;
 };
@@ -292,6 +222,17 @@ void owners_row(const Options& o, HeldTargets& tally) {
   hold_gain(o, tally, formula.lone_owner_s() / formula.in_turn_s(), s[0] / s[2]);
 }
 
+/// Gradients of tables as sums, as rows of ids, and as rows of ids that differ.
+void sparse_row(const Options& o, HeldTargets& tally) {
+  const Formula formula{4096, 1e12};
+  fmt::print("{} tables of {} rows, {} ids a device\n", kTables, kIds, formula.samples);
+  const std::string rows = "--method parallax --sync each";
+  const std::vector<double> s =
+      Measuring(static_cast<int>(formula.samples), formula.flops_per_s / 1e12, 50, o.rounds, o.steps)
+          .run({{kSums, "tables.toml"}, {rows, "tables.toml"}, {rows, "rows.toml"}});
+  hold_gain(o, tally, Formula::tables_s() / formula.rows_s(), s[0] / s[2]);
+}
+
 /// Sums in half of the bytes, in turn with the computation.
 void wire_row(const Options& o, HeldTargets& tally) {
   constexpr int samples = 512;
@@ -344,11 +285,12 @@ struct Row {
   std::string_view name;
   void (*run)(const Options&, HeldTargets&);
 };
-constexpr Row kRows[] = {{"overlap", overlap_row}, {"hybrid", hybrid_row},     {"crossover", crossover_row},
-                         {"buckets", buckets_row}, {"priority", priority_row}, {"zero", zero_row},
-                         {"owners", owners_row},   {"wire", wire_row},         {"low-rank", low_rank_row},
-                         {"delay", delay_row},     {"presets", presets_row},   {"bandwidth", bandwidth_row},
-                         {"pairs", pairs_row}};
+constexpr Row kRows[] = {
+    {"overlap", overlap_row},     {"hybrid", hybrid_row},     {"crossover", crossover_row},
+    {"buckets", buckets_row},     {"priority", priority_row}, {"zero", zero_row},
+    {"owners", owners_row},       {"sparse", sparse_row},     {"wire", wire_row},
+    {"low-rank", low_rank_row},   {"delay", delay_row},       {"presets", presets_row},
+    {"bandwidth", bandwidth_row}, {"pairs", pairs_row}};
 
 int run(const std::vector<std::string>& words) {
   bool check = false;
@@ -363,9 +305,8 @@ int run(const std::vector<std::string>& words) {
   }
   if (!row.empty() && std::ranges::find(kRows, row, &Row::name) == std::end(kRows))
     throw Error(ErrorKind::usage, "no row is called " + row,
-                "overlap, hybrid, crossover, buckets, priority, zero, owners, wire, low-rank, delay, "
-                "presets, bandwidth "
-                "or pairs");
+                "overlap, hybrid, crossover, buckets, priority, zero, owners, sparse, wire, low-rank, delay, "
+                "presets, bandwidth or pairs");
   if (const int status = status_of_hosts(); status != 0) return status;
   TomlDocument document = read_toml(ALPA_SOURCE_DIR "/tests/commands/synchronisation_targets.toml");
   options.of_formula = document.root().number("of_formula");

@@ -118,6 +118,20 @@ void expect_near(const Values& actual, const Values& expected, DType stored, con
         << what << ", element " << i;
 }
 
+std::vector<Values> meaning(const PreparedCase& p, const std::vector<Values>& results) {
+  if (!p.op->joins_rows) return results;
+  const Values &rows = results.at(0), &ids = results.at(1);
+  const std::size_t width = rows.size() / ids.size();
+  Values table;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i] < 0) continue;
+    const auto row = static_cast<std::size_t>(ids[i]) * width;
+    if (table.size() < row + width) table.resize(row + width);
+    for (std::size_t c = 0; c < width; ++c) table[row + c] += rows[i * width + c];
+  }
+  return {table};
+}
+
 void expect_all_near(const std::vector<Values>& actual, const std::vector<Values>& expected,
                      const PreparedCase& p) {
   ASSERT_EQ(actual.size(), expected.size());

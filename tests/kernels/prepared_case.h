@@ -24,6 +24,10 @@ struct PreparedCase {
 
 PreparedCase prepare(const OpCase&, DType);
 
+/// What results put together from tiles mean: themselves, of rows and their ids (OpDef::joins_rows) the table
+/// that these add up to.
+std::vector<Values> meaning(const PreparedCase&, const std::vector<Values>& results);
+
 /// The element types that letters t and b stand for in turn on such devices; one where the case has no such
 /// operand.
 std::vector<DType> types_of(const OpCase&, DeviceKind);

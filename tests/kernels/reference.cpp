@@ -134,6 +134,24 @@ Results embedding(const Call& c) {
   return {rows};
 }
 
+Results distinct_rows(const Call& c) {
+  const std::size_t d = c.width(0);
+  std::map<double, Values> rows;
+  for (std::size_t i = 0; i < c.in[1].size(); ++i) {
+    if (c.in[1][i] < 0) continue;
+    Values& row = rows[c.in[1][i]];
+    row.resize(d);
+    for (std::size_t j = 0; j < d; ++j) row[j] += c.in[0][i * d + j];
+  }
+  Values sums(c.in[0].size()), ids(c.in[1].size(), -1.0);
+  std::size_t n = 0;
+  for (const auto& [id, row] : rows) {
+    std::ranges::copy(row, sums.begin() + static_cast<std::ptrdiff_t>(n * d));
+    ids[n++] = id;
+  }
+  return {sums, ids};
+}
+
 Results embedding_grad(const Call& c) {
   const std::size_t d = c.width(0);
   const auto v = static_cast<std::size_t>(c.attributes.integer("size_v"));
@@ -286,6 +304,7 @@ const std::map<std::string_view, std::function<Results(const Call&)>>& meanings(
       {"dispatch_grad", combine_reference},
       {"dropout", dropout},
       {"einsum", contract},
+      {"distinct_rows", distinct_rows},
       {"embedding", embedding},
       {"embedding_grad", embedding_grad},
       {"error_feedback", error_feedback_reference},

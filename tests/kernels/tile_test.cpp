@@ -117,7 +117,7 @@ TEST_P(Tiles, OfEveryFactorMakeUpTheWhole) {
     for (int factor = 0; factor < static_cast<int>(rule.factors.size()); ++factor) {
       if (!splits(rule, factor)) continue;
       SCOPED_TRACE(case_text(c) + ", factor " + rule.factors[factor].name);
-      expect_all_near(results_by_parts(*device, p, rule, factor), p.expected(), p);
+      expect_all_near(meaning(p, results_by_parts(*device, p, rule, factor)), meaning(p, p.expected()), p);
     }
   }
 }

@@ -78,12 +78,12 @@ TEST(LossyGradients, AreSentInTheTypeOfTheWire) {
   for (const Node& node : graph.nodes)
     if (node.op->name == "low_rank_product") {
       ++products;
-      EXPECT_EQ(value_of(graph, node.results[0]).wire_type, DType::bf16) << node.name;
+      EXPECT_EQ(value_of(graph, node.results[0]).wire.sum_type, DType::bf16) << node.name;
     }
   EXPECT_GT(products, 0);
   for (const State& state : graph.states) {
     if (!state.name.ends_with(".gradient_before1")) continue;
-    EXPECT_EQ(value_of(graph, state.value).wire_type, DType::bf16) << state.name;
+    EXPECT_EQ(value_of(graph, state.value).wire.sum_type, DType::bf16) << state.name;
   }
 }
 

@@ -27,7 +27,7 @@ Sent sent_for_sums(const Program& program, const Graph& with_wire) {
         const Buffer& from = mesh.buffers[convert->from];
         const bool sums = convert->step.kind == ConversionKind::all_reduce ||
                           convert->step.kind == ConversionKind::reduce_scatter;
-        if (!sums || (from.value >= 0 && !value_of(with_wire, from.value).wire_type)) continue;
+        if (!sums || (from.value >= 0 && !value_of(with_wire, from.value).wire.sum_type)) continue;
         ++sent.sums;
         sent.bytes +=
             static_cast<std::int64_t>(step_bytes(convert->step, from.tile, mesh.buffers[convert->to].tile));

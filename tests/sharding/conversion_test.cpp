@@ -108,7 +108,7 @@ TEST(Conversions, ThatAreSumsAloneMayShareTheirCollectives) {
 /// A sum's on the way from one layout to another, its terms sent in bf16.
 Conversion in_bf16(const Shape& shape, const MeshShape& mesh, const char* from, const char* to) {
   return *Conversions(two_by_four(), {0_d, mesh})
-              .between({DType::f32, shape}, parse_spec(from), parse_spec(to), DType::bf16);
+              .between({DType::f32, shape}, parse_spec(from), parse_spec(to), {DType::bf16});
 }
 
 TEST(ConversionsInAWireType, SendSumsInItAndNothingElse) {
@@ -119,10 +119,25 @@ TEST(ConversionsInAWireType, SendSumsInItAndNothingElse) {
   EXPECT_EQ(in_bf16({8, 8}, {4}, "S0R", "RS0")[0].wire_type, std::nullopt);
 }
 
+TEST(ConversionsOfRowsWithIds, LeaveOutRowsWhereThoseOfADeviceStayOneStretch) {
+  const WireFormat rows{{}, 4, 0};
+  const Conversions conversions(two_by_four(), {0_d, {4}});
+  const TensorType whole{DType::f32, {8, 4, 16}};
+  const auto step = [&](const char* from, const char* to) {
+    return conversions.between(whole, parse_spec(from), parse_spec(to), rows)->front();
+  };
+  const double uniform = 4 * (1 - std::pow(0.75, 8)) / 8;  // of 8 ids of a device, as many of 4 differ
+  EXPECT_EQ(step("S0RR", "RRR").sent_share, uniform);
+  EXPECT_EQ(step("RS0R", "RRR").sent_share, std::nullopt);  // packed, all of it
+  EXPECT_EQ(step("RRS0", "RRR").sent_share, std::nullopt);  // parts of rows
+  const double bytes = 8 * 4 * 16 * 4;
+  EXPECT_EQ(step_bytes(step("S0RR", "RRR"), {DType::f32, {2, 4, 16}}, whole), uniform * bytes);
+}
+
 TEST(ConversionsInAWireType, OfTheirOwnTypeAreAsThoseWithout) {
   const Conversions conversions(two_by_four(), {0_d, {4}});
   const TensorType whole{DType::bf16, {64, 64}};
-  EXPECT_EQ(*conversions.between(whole, parse_spec("RR+sum0"), parse_spec("RR"), DType::bf16),
+  EXPECT_EQ(*conversions.between(whole, parse_spec("RR+sum0"), parse_spec("RR"), {DType::bf16}),
             *conversions.between(whole, parse_spec("RR+sum0"), parse_spec("RR")));
 }
 

@@ -66,6 +66,7 @@ ModelDefinition tiny_model(const TinyCase& c) {
     model.training.compression_rank = c.compression_rank;
   }
   model.training.gradient_delay = c.gradient_delay;
+  if (c.sparse) model.training.embedding_gradients = EmbeddingGradients::sparse;
   if (c.gradient_clip) model.training.gradient_clip = *c.gradient_clip;
   return model;
 }

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <vector>
 
@@ -91,6 +92,65 @@ std::unique_ptr<Kernel> embedding_grad_kernel(const KernelShape& shape) {
   });
 }
 
+/// The positions of ids that are there, by id and those of one id in ascending order.
+class PositionsById {
+ public:
+  explicit PositionsById(std::int64_t ids) {
+    sorted_.reserve(static_cast<std::size_t>(ids));
+    starts_.reserve(static_cast<std::size_t>(ids) + 1);
+  }
+
+  void sort(const std::int32_t* ids, std::int64_t count) {
+    sorted_.clear();
+    for (std::int64_t i = 0; i < count; ++i)
+      if (ids[i] >= 0)
+        sorted_.push_back(static_cast<std::uint64_t>(ids[i]) << 32 | static_cast<std::uint64_t>(i));
+    std::ranges::sort(sorted_);
+    starts_.clear();
+    for (std::size_t i = 0; i < sorted_.size(); ++i)
+      if (i == 0 || id(i) != id(i - 1)) starts_.push_back(i);
+    starts_.push_back(sorted_.size());
+  }
+
+  std::int64_t different() const { return static_cast<std::int64_t>(starts_.size()) - 1; }
+  std::int32_t id_of(std::int64_t n) const { return id(starts_[static_cast<std::size_t>(n)]); }
+  std::size_t begin(std::int64_t n) const { return starts_[static_cast<std::size_t>(n)]; }
+  std::size_t end(std::int64_t n) const { return starts_[static_cast<std::size_t>(n) + 1]; }
+  std::int64_t position(std::size_t i) const { return static_cast<std::int64_t>(sorted_[i] & 0xffffffffu); }
+
+ private:
+  std::int32_t id(std::size_t i) const { return static_cast<std::int32_t>(sorted_[i] >> 32); }
+
+  std::vector<std::uint64_t> sorted_;  ///< id and position
+  std::vector<std::size_t> starts_;    ///< in it, of each id, and its end
+};
+
+/// Rows of no id are zeros: whoever reads them reads numbers.
+template <class T>
+std::unique_ptr<Kernel> distinct_rows_kernel(const KernelShape& shape) {
+  const std::int64_t ids = element_count(shape.operands[1].shape), width = shape.operands[0].shape.back();
+  PositionsById positions(ids);
+  return host_kernel([=, positions = std::move(positions)](const KernelCall& call) mutable {
+    const T* dy = call.operand<T>(0);
+    float* rows = call.result<float>(0);
+    auto* row_ids = call.result<std::int32_t>(1);
+    positions.sort(call.operand<std::int32_t>(1), ids);
+    const std::int64_t different = positions.different();
+    for_ranges(ids, row_grain(width * dtype_bytes(DType::f32)), [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t n = begin; n < end; ++n) {
+        float* const row = rows + n * width;
+        row_ids[n] = n < different ? positions.id_of(n) : -1;
+        std::fill_n(row, width, 0.0f);
+        if (n >= different) continue;
+        for (std::size_t i = positions.begin(n); i < positions.end(n); ++i) {
+          const T* const from = dy + positions.position(i) * width;
+          for (std::int64_t c = 0; c < width; ++c) row[c] += to_float(from[c]);
+        }
+      }
+    });
+  });
+}
+
 }  // namespace
 
 std::unique_ptr<Kernel> embedding_cpu(const KernelShape& shape) {
@@ -120,6 +180,12 @@ std::unique_ptr<Kernel> embedding_grad_cpu(const KernelShape& shape) {
   if (shape.operands[0].dtype == DType::f32) return embedding_grad_kernel<float, float>(shape);
   return to_f32 ? embedding_grad_kernel<Bfloat16, float>(shape)
                 : embedding_grad_kernel<Bfloat16, Bfloat16>(shape);
+}
+
+std::unique_ptr<Kernel> distinct_rows_cpu(const KernelShape& shape) {
+  if (!types_match(shape, "ti->fi")) return nullptr;
+  return shape.operands[0].dtype == DType::f32 ? distinct_rows_kernel<float>(shape)
+                                               : distinct_rows_kernel<Bfloat16>(shape);
 }
 
 }  // namespace alpa::ops

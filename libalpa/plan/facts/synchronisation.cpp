@@ -47,7 +47,7 @@ class SynchronisationWords {
  private:
   void add_steps(ValueIndex value, const ShardingSpec& from, const ShardingSpec& to, const char* when) {
     const Value& converted = value_of(graph_, value);
-    const Conversion* const steps = conversions_.between(converted.type, from, to, converted.wire_type);
+    const Conversion* const steps = conversions_.between(converted.type, from, to, converted.wire);
     for (const ConversionStep& step : steps ? *steps : Conversion())
       words_.push_back(fmt::format(
           "{} over {} devices (axis {}){}{}", conversion_name(step.kind), shape_[step.axis], step.axis,
@@ -69,14 +69,20 @@ class SynchronisationWords {
                           owners.size(), devices, axis));
   }
 
+  const char* factor_words(const Node& maker) const {
+    return !maker.op->adds_up_rows                                   ? "factors"
+           : value_of(graph_, maker.operands[0]).wire.vocabulary > 0 ? "rows of ids that differ"
+                                                                     : "rows of ids";
+  }
+
   void add_gradient(ValueIndex gradient, const ShardingSpec& summed) {
     const NodeIndex maker = value_of(graph_, gradient).producer;
     if (maker < 0 || placement_.mesh_of_node(maker) != mesh_) return;
     for (int axis = 0; axis < static_cast<int>(shape_.size()); ++axis)
       if (placement_.plan().node_strategy[maker][axis] == kIdleAxis &&
           gathers_along(placement_, maker, mesh_, axis))
-        words_.push_back(
-            fmt::format("made by all {} devices of gathered factors (axis {})", shape_[axis], axis));
+        words_.push_back(fmt::format("made by all {} devices of gathered {} (axis {})", shape_[axis],
+                                     factor_words(node_of(graph_, maker)), axis));
     const std::vector<ValueIndex>& made = node_of(graph_, maker).results;
     const auto result = std::ranges::find(made, gradient) - made.begin();
     add_steps(gradient, placement_.node_layout(maker).results[static_cast<std::size_t>(result)], summed,

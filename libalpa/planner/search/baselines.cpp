@@ -33,10 +33,14 @@ bool has_small_factors(const Graph& graph, int micro_batches) {
   return std::ranges::any_of(graph.nodes, [&](const Node& sum) {
     if (!sum.op->sums_micro_batches) return false;
     const NodeIndex maker = value_of(graph, sum.operands[0]).producer;
-    if (maker < 0 || !node_of(graph, maker).op->is_product) return false;
+    if (maker < 0 || !(node_of(graph, maker).op->is_product || node_of(graph, maker).op->adds_up_rows))
+      return false;
     double factors = 0;
-    for (const TensorType& factor : operand_types(graph, node_of(graph, maker)))
-      factors += static_cast<double>(micro_batches) * static_cast<double>(byte_count(factor));
+    for (const ValueIndex factor : node_of(graph, maker).operands) {
+      const Value& value = value_of(graph, factor);
+      factors += micro_batches * static_cast<double>(byte_count(value.type)) *
+                 value.wire.sent_share(value.type.shape);
+    }
     return factors < 2 * static_cast<double>(byte_count(value_of(graph, sum.results[0]).type));
   });
 }
@@ -223,9 +227,10 @@ std::vector<PinnedPlan> Baselines::of(const std::string& method) const {
   if (const auto found = kinds_of_data_parallel.find(method); found != kinds_of_data_parallel.end())
     return graph_.samples % devices_ == 0 ? one_stage(AxisRole::data, found->second)
                                           : std::vector<PinnedPlan>{};
-  if (method == kFactorsMethod)
-    return graph_.samples % devices_ == 0 ? one_stage(AxisRole::factors, StateSharding::none)
-                                          : std::vector<PinnedPlan>{};
+  if (method == kFactorsMethod || method == kRowsMethod)
+    return graph_.samples % devices_ == 0
+               ? one_stage(method == kRowsMethod ? AxisRole::rows : AxisRole::factors, StateSharding::none)
+               : std::vector<PinnedPlan>{};
   if (method == "sequence" || method == "ring")
     return has_sequence(graph_)
                ? one_stage(method == "ring" ? AxisRole::ring : AxisRole::sequence, StateSharding::none)

@@ -10,7 +10,7 @@ namespace alpa {
 std::vector<std::string> baseline_names();
 
 /// Data parallelism in which a gradient may be made of factors that are gathered.
-inline constexpr const char* kFactorsMethod = "poseidon";
+inline constexpr const char *kFactorsMethod = "poseidon", *kRowsMethod = "parallax";
 
 /// Whether devices get fewer bytes of the factors of some gradient, of all samples of the step, than of its
 /// sum: (P - 1) / P of the factors', 2 (P - 1) / P of the sum's (Poseidon, ATC'17, algorithm 3). The graph is

@@ -19,8 +19,8 @@ namespace alpa {
 namespace {
 
 constexpr int kMostStagesPerMesh = 64;
-constexpr std::array<std::string_view, 7> kRoles{"free", "data",   "tensor", "sequence",
-                                                 "ring", "expert", "factors"};
+constexpr std::array<std::string_view, 8> kRoles{"free", "data",   "tensor",  "sequence",
+                                                 "ring", "expert", "factors", "rows"};
 
 /// Ends at `first` and a count of the table's, which a pin may have so many of over all stages.
 int end_of(const TomlValue& given, const char* what, int first, std::int64_t count, std::int64_t most) {

@@ -42,7 +42,8 @@ class RoleFilter {
 
  private:
   static bool holds_samples(AxisRole role) {
-    return role == AxisRole::data || role == AxisRole::expert || role == AxisRole::factors;
+    return role == AxisRole::data || role == AxisRole::expert || role == AxisRole::factors ||
+           role == AxisRole::rows;
   }
 
   const std::vector<FactorRole>& roles_of(NodeIndex node) const { return planning_.roles[node]; }
@@ -79,10 +80,17 @@ class RoleFilter {
            });
   }
 
+  /// On every device of an axis that splits samples, for all of these.
+  bool may_be_repeated(AxisRole role) const {
+    if (role == AxisRole::factors) return node_.op->sums_micro_batches || makes_gradients_of_weights_alone();
+    if (role != AxisRole::rows) return false;
+    const NodeIndex maker = value_of(planning_.graph(), node_.operands[0]).producer;
+    return node_.op->adds_up_rows ||
+           (node_.op->sums_micro_batches && maker >= 0 && node_of(planning_.graph(), maker).op->adds_up_rows);
+  }
+
   bool allows(AxisRole role, int choice) const {
-    if (role == AxisRole::factors && choice == kIdleAxis &&
-        (node_.op->sums_micro_batches || makes_gradients_of_weights_alone()))
-      return true;
+    if (choice == kIdleAxis && may_be_repeated(role)) return true;
     const FactorRole split = choice >= 0 ? roles_of(index_)[choice] : FactorRole::other;
     if (role == AxisRole::tensor) return split == FactorRole::other || split == FactorRole::expert;
     if (role == AxisRole::free) return true;
@@ -137,7 +145,7 @@ bool may_rest(const ShardingSpec& spec, const StageRequest& request) {
     const AxisRole role = request.roles[axis];
     if (role == AxisRole::free || role == AxisRole::tensor || role == AxisRole::expert) continue;
     const bool is_split = splits_along(spec, static_cast<int>(axis));
-    const bool is_of_data = role == AxisRole::data || role == AxisRole::factors;
+    const bool is_of_data = role == AxisRole::data || role == AxisRole::factors || role == AxisRole::rows;
     if (is_split != (request.state_sharding == StateSharding::parameters && is_of_data)) return false;
   }
   return true;

@@ -62,13 +62,13 @@ const std::vector<double>& LayoutTable::seconds_from(int number, double shared_b
   std::vector<double>& row = rows[number];
   if (row.empty())
     for (const ShardingSpec& to : specs_)
-      row.push_back(conversions.seconds(whole_, spec(number), to, costs, shared_bytes, wire_type_));
+      row.push_back(conversions.seconds(whole_, spec(number), to, costs, shared_bytes, wire_));
   return row;
 }
 
 double LayoutTable::reduction_seconds(int number, const Conversions& conversions,
                                       const CostModel& costs) const {
-  return conversions.seconds(whole_, spec(number), without_terms(spec(number)), costs, 0, wire_type_);
+  return conversions.seconds(whole_, spec(number), without_terms(spec(number)), costs, 0, wire_);
 }
 
 const std::vector<ConversionBytes>& LayoutTable::bytes_from(int number, ConversionEnd end,
@@ -78,7 +78,7 @@ const std::vector<ConversionBytes>& LayoutTable::bytes_from(int number, Conversi
   std::vector<ConversionBytes>& row = rows[number];
   if (!row.empty()) return row;
   for (const ShardingSpec& to : specs_) {
-    const Conversion* steps = conversions.between(whole_, spec(number), to, wire_type_);
+    const Conversion* steps = conversions.between(whole_, spec(number), to, wire_);
     row.push_back(steps ? conversion_bytes(*steps, whole_, spec(number), mesh_, end) : ConversionBytes{});
   }
   return row;
@@ -91,8 +91,7 @@ MeshCosts::MeshCosts(const Graph& graph, MeshShape mesh, const CostModel& costs)
       resting_(graph.values.size(), nullptr) {
   for (const Value& value : graph.values) {
     LayoutTable& table =
-        by_type_.try_emplace({value.type.dtype, value.type.shape, value.wire_type}, value, mesh_)
-            .first->second;
+        by_type_.try_emplace({value.type.dtype, value.type.shape, value.wire}, value, mesh_).first->second;
     table.add(replicated_spec(value.type.shape.size()));
     tables_.push_back(&table);
   }
@@ -103,7 +102,7 @@ MeshCosts::MeshCosts(const Graph& graph, MeshShape mesh, const CostModel& costs)
     if (node.op->sums_micro_batches) {
       const Value& sum = value_of(graph, node.results[0]);
       bucket_bytes_ +=
-          static_cast<double>(buffer_bytes({sum.wire_type.value_or(sum.type.dtype), sum.type.shape}));
+          static_cast<double>(buffer_bytes({sum.wire.sum_type.value_or(sum.type.dtype), sum.type.shape}));
     }
     const std::vector<TensorType> types = operand_types(graph, node);
     // Signatures leave out what does not change the time, and no strategy depends on that either.

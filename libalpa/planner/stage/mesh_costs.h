@@ -15,12 +15,11 @@
 
 namespace alpa {
 
-/// The layouts that one type of tensor, sent in one type, can have on a mesh, numbered, and what it costs to
+/// The layouts that one type of tensor, sent in one way, can have on a mesh, numbered, and what it costs to
 /// turn one into another.
 class LayoutTable {
  public:
-  LayoutTable(const Value& any, MeshShape mesh)
-      : whole_(any.type), wire_type_(any.wire_type), mesh_(std::move(mesh)) {}
+  LayoutTable(const Value& any, MeshShape mesh) : whole_(any.type), wire_(any.wire), mesh_(std::move(mesh)) {}
 
   int add(const ShardingSpec&);         ///< its number, old or new
   int find(const ShardingSpec&) const;  ///< -1: not there
@@ -42,7 +41,7 @@ class LayoutTable {
 
  private:
   TensorType whole_;
-  std::optional<DType> wire_type_;
+  WireFormat wire_;
   MeshShape mesh_;
   std::map<ShardingSpec, int> number_;
   std::vector<ShardingSpec> specs_;
@@ -107,7 +106,7 @@ class MeshCosts {
   Conversions conversions_;
   double bucket_bytes_ = 0;   ///< of all gradients: no bucket has more
   mutable std::mutex mutex_;  ///< of conversions
-  mutable std::map<std::tuple<DType, Shape, std::optional<DType>>, LayoutTable> by_type_;
+  mutable std::map<std::tuple<DType, Shape, WireFormat>, LayoutTable> by_type_;
   std::map<std::pair<DType, Shape>, std::vector<int>> resting_by_type_;
   std::deque<std::vector<NodeOption>> distinct_;         ///< equal nodes share one
   std::vector<const std::vector<NodeOption>*> options_;  ///< [node]

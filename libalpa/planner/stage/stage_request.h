@@ -20,6 +20,7 @@ enum class AxisRole {
   /// As data, but what makes nothing but the gradient of a weight may do so for all samples on every device,
   /// of operands that are gathered, in place of a term of a sum ("sufficient factors": Poseidon, ATC'17).
   factors,
+  rows,  ///< likewise, but of rows of a table alone (Parallax, EuroSys'19)
 };
 
 /// How much of the training state is sharded over the data axes (ZeRO, SC'20); `free` leaves it to the

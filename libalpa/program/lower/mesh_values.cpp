@@ -251,7 +251,7 @@ const Conversion* MeshValues::steps_in_place(ValueIndex value) {
   if (!sums_in_place(value)) return nullptr;
   const TensorType whole{buffer(fetch_resting(value)).tile.dtype, value_of(graph_, value).type.shape};
   return conversions_.between(whole, resting_layout(value), segment_layout(value),
-                              value_of(graph_, value).wire_type);
+                              value_of(graph_, value).wire);
 }
 
 void MeshValues::sum_together(const std::vector<ValueIndex>& sums) {
@@ -362,13 +362,15 @@ void MeshValues::bring_to_rest(ValueIndex value) {
 }
 
 BufferIndex MeshValues::obtain(ValueIndex value, const ShardingSpec& layout) {
+  if (const auto found = known_.available.find({value, layout}); found != known_.available.end())
+    return found->second;
   return converted(value, fetch_for_segment(value), segment_layout(value), layout);
 }
 
 BufferIndex MeshValues::converted(ValueIndex value, BufferIndex from, const ShardingSpec& from_layout,
                                   const ShardingSpec& to, BufferIndex destination, bool over_source) {
   const TensorType whole{program_.buffers[from].tile.dtype, value_of(graph_, value).type.shape};
-  const Conversion* steps = conversions_.between(whole, from_layout, to, value_of(graph_, value).wire_type);
+  const Conversion* steps = conversions_.between(whole, from_layout, to, value_of(graph_, value).wire);
   assert(steps && "the plan asks for a conversion that cannot be");
   const std::size_t in_place = over_source ? steps_over_source(*steps) : 0;
   BufferIndex current = from;
@@ -381,17 +383,22 @@ BufferIndex MeshValues::converted(ValueIndex value, BufferIndex from, const Shar
                                  : new_buffer(value_of(graph_, value).name, value, step.after,
                                               tile_type(whole, step.after, shape()),
                                               is_early_ ? Residence::step : Residence::segment);
-    emit_conversion(step, current, next);
+    emit_conversion(step, current, next, step.sent_share ? ids_of_rows(value, step.after) : BufferIndex());
     current = next;
   }
   return current;
 }
 
-void MeshValues::emit_conversion(ConversionStep step, BufferIndex from, BufferIndex to) {
+BufferIndex MeshValues::ids_of_rows(ValueIndex rows, ShardingSpec layout) {
+  layout.axes.pop_back();
+  return brought(value_of(graph_, rows).row_ids, layout);
+}
+
+void MeshValues::emit_conversion(ConversionStep step, BufferIndex from, BufferIndex to, BufferIndex row_ids) {
   const std::string of_lane = is_early_ ? fmt::format(" for axis {}", step.axis) : "";
   const BufferIndex packed = scratch("packed" + of_lane, packed_bytes(step, buffer(from).tile));
   const BufferIndex unpacked = scratch("unpacked" + of_lane, unpacked_bytes(step, buffer(to).tile));
-  emit(Convert{std::move(step), from, to, packed, unpacked});
+  emit(Convert{std::move(step), from, to, packed, unpacked, row_ids});
 }
 
 }  // namespace alpa

@@ -116,7 +116,9 @@ class MeshValues {
   const MeshShape& shape() const { return program_.mesh.shape; }
   int lane_of(const InstructionBody&);
   BufferIndex brought(ValueIndex value, const ShardingSpec& layout);
-  void emit_conversion(ConversionStep, BufferIndex from, BufferIndex to);
+  /// Of the same rows.
+  BufferIndex ids_of_rows(ValueIndex rows, ShardingSpec layout);
+  void emit_conversion(ConversionStep, BufferIndex from, BufferIndex to, BufferIndex row_ids = {});
   BufferIndex on_device(BufferIndex at_rest);
   bool in_update() const { return segment() == SegmentKind::update || when_ == When::of_step_before; }
   bool sums_in_place(ValueIndex value) const;  ///< where that is what brings it into the update's layout

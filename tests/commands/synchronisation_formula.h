@@ -1,0 +1,97 @@
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "tests/commands/timed_runs.h"
+
+namespace alpa {
+
+inline constexpr int kHosts = 4, kLayers = 8;
+inline constexpr double kMbit = 1000, kBytesPerS = link_bytes_per_s(kMbit);
+inline constexpr int kRank = 4;
+inline constexpr double kWidth = 1024, kPixels = 64, kClasses = 10;
+inline constexpr int kTables = 4;
+inline constexpr double kIds = 40'000, kNumbers = 128;  ///< rows of a table, and what is in one
+
+/// What one data-parallel step of bench_synchronisation's models takes by arithmetic alone, with that many
+/// samples a device.
+struct Formula {
+  double samples, flops_per_s;
+
+  static double weights() { return kLayers * kWidth * kWidth + kPixels * kWidth; }  ///< large ones
+  static double others() { return kWidth * kClasses + kLayers * kWidth; }
+  static double share() { return (kHosts - 1.0) / kHosts; }
+
+  double forward_s() const { return 2 * samples * (weights() + others()) / flops_per_s; }
+  /// Of the layers after the first no gradient is left out; the images have none.
+  double backward_s() const { return 2 * forward_s() - 2 * samples * kPixels * kWidth / flops_per_s; }
+  /// An all-reduce takes each device 2 (P - 1) / P of its bytes.
+  static double sums_s(double elements) { return 2 * share() * 4 * elements / kBytesPerS; }
+  /// Both factors of every large weight from the other devices, but for the images, which each reads.
+  double factors_s() const {
+    return (kHosts - 1) * samples * 4 * (kLayers * 2 * kWidth + kWidth) / kBytesPerS;
+  }
+  double more_products_s() const { return 2 * (kHosts - 1) * samples * weights() / flops_per_s; }
+
+  double in_turn_s() const { return forward_s() + backward_s() + sums_s(weights() + others()); }
+  /// One device adds up all of it and hands it out (a lone parameter server): its interface takes the bytes
+  /// of all others, once in each direction.
+  double lone_owner_s() const {
+    return forward_s() + backward_s() + 2 * (kHosts - 1) * 4 * (weights() + others()) / kBytesPerS;
+  }
+  /// Both factors of that rank of each large weight in place of its gradient (PowerSGD, NeurIPS'19), and the
+  /// products with the gradient and its error that they take: two for each factor, and what is left out.
+  double low_rank_s(double rank) const {
+    const double factors = rank * (kLayers * 2 * kWidth + kPixels + kWidth);
+    return forward_s() + backward_s() + sums_s(factors + others()) + 10 * rank * weights() / flops_per_s;
+  }
+  /// Sums of a step before are added up beside all of the next one.
+  double delayed_s() const { return std::max(forward_s() + backward_s(), sums_s(weights() + others())); }
+  double in_turn_in_bf16_s() const { return forward_s() + backward_s() + sums_s(weights() + others()) / 2; }
+  /// The first sum begins when a layer's backward is done, the last ends one layer's sum after the backward
+  /// or all sums, whichever takes longer (wait-free backpropagation: Poseidon, ATC'17, algorithm 1).
+  double overlapped_s() const {
+    const double backward = backward_s() / kLayers, sum = sums_s(weights() + others()) / kLayers;
+    return forward_s() + backward + (kLayers - 1) * std::max(backward, sum) + sum;
+  }
+  /// Without a barrier, and what is used first first: a backward, then the next forward, of which each layer
+  /// waits for its sum (ByteScheduler, SOSP'19, without preemption). Layers are alike.
+  double without_barrier_s() const {
+    const double forward = forward_s() / kLayers, backward = backward_s() / kLayers,
+                 sum = sums_s(weights() + others()) / kLayers;
+    double channel_s = 0, now_s = kLayers * backward;
+    std::vector<double> done_s(kLayers, 0);
+    for (int left = kLayers; left > 0; --left) {
+      channel_s = std::max(channel_s, (kLayers - left + 1) * backward);  // the first that is left is there
+      const auto ready_s = [&](int layer) { return (kLayers - layer) * backward; };
+      for (int layer = 0; layer < kLayers; ++layer)
+        if (done_s[layer] == 0 && ready_s(layer) <= channel_s * (1 + 1e-12)) {
+          done_s[layer] = channel_s += sum;
+          break;
+        }
+    }
+    for (const double done : done_s) now_s = std::max(now_s, done) + forward;
+    return now_s;
+  }
+  /// ZeRO-1 (Rajbhandari et al., SC'20): each half of a sum, its scatter beside the backward, and its gather,
+  /// of what is updated when the norm is there, beside the next forward.
+  double split_beside_s() const {
+    const double forward = forward_s() / kLayers, backward = backward_s() / kLayers,
+                 half = sums_s(weights() + others()) / kLayers / 2;
+    return backward + (kLayers - 1) * std::max(backward, half) + half +  //
+           half + (kLayers - 1) * std::max(forward, half) + forward;
+  }
+  /// Gradients of tables are all but the bytes of a step.
+  static double tables_s() { return sums_s(kTables * kIds * kNumbers); }
+  /// A row for each id that a device has, from the other devices, and an id for each sample.
+  double rows_s() const {
+    const double different = kIds * (1 - std::pow(1 - 1 / kIds, samples));
+    return (kHosts - 1) * kTables * 4 * (different * kNumbers + samples) / kBytesPerS;
+  }
+  double hybrid_s() const {
+    return forward_s() + backward_s() + more_products_s() + factors_s() + sums_s(others());
+  }
+};
+
+}  // namespace alpa
