@@ -27,6 +27,9 @@ double quantile(std::vector<double> values, double part) {
 /// The sum of some scalars over all devices, a kind of its own here: it ends when the last device is there,
 /// and says nothing of larger sums.
 constexpr const char* kSumOfAll = "sums over all devices";
+/// Gathers whose bytes are those of the data, likewise: what they take beside what was expected is no
+/// property of the network.
+constexpr const char* kRowsOfIds = "gathers of rows of ids that differ";
 
 /// What one instruction costs, apart from what it packs and unpacks: of a send that is all, as its message is
 /// priced where it is received.
@@ -47,6 +50,8 @@ double packing_seconds(const MeshProgram& mesh, const Instruction& instruction, 
 
 std::string kind_of(const Program& program, const MeshProgram& mesh, const Instruction& instruction) {
   if (std::holds_alternative<GlobalSum>(instruction.body)) return kSumOfAll;
+  if (const auto* convert = std::get_if<Convert>(&instruction.body); convert && convert->step.sent_share)
+    return kRowsOfIds;
   const auto* send = std::get_if<Send>(&instruction.body);
   return cost_kind(program, mesh, send ? Instruction{Receive{send->transfer, {}}} : instruction);
 }

@@ -127,12 +127,14 @@ class Differentiator {
     if (options_.gradient_sum != GradientSum::f32)
       throw Error(ErrorKind::input, "gradients of embeddings are sparse, and those are summed in f32",
                   "gradient_sum = \"f32\", or embedding_gradients = \"dense\"");
+    if (options_.precision == Precision::f16)
+      throw Error(ErrorKind::input, "gradients of embeddings are sparse on CPUs alone, and f16 is for GPUs",
+                  "precision = \"bf16\", or embedding_gradients = \"dense\"");
     ValueIndex& ids = node.operands[static_cast<std::size_t>(node.op->ids)];
     const std::vector<ValueIndex> joined =
         builder_.add_all("distinct_rows", {rows, ids}, {}, node.name + ".rows");
     rows = joined[0];
     ids = joined[1];
-    mark_gradient_of_computed(rows);
     Value& sent = builder_.graph().values[rows];
     sent.row_ids = ids;
     sent.wire.vocabulary = builder_.type(node.operands[0]).shape[0];

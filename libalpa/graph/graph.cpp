@@ -56,7 +56,7 @@ namespace {
 std::string sent_type_text(const Value& value) {
   const std::string own = type_text(value.type);
   if (value.wire.vocabulary > 0)
-    return fmt::format("{} sent as rows of {} ids ({:g})", own, value.wire.vocabulary,
+    return fmt::format("{} sent as rows of {} ids ({})", own, value.wire.vocabulary,
                        value.wire.distinct_share);
   return value.wire.sum_type ? fmt::format("{} sent as {}", own, dtype_name(*value.wire.sum_type)) : own;
 }

@@ -34,8 +34,8 @@ struct Value {
   std::string name;
   bool is_gradient_of_computed = false;  ///< or a part of one, with respect to what a node makes
   WireFormat wire = {};                  ///< what devices send of it to each other
-  ValueIndex row_ids =
-      {};  ///< the ids of its rows, of all its dimensions but the last (WireFormat::vocabulary)
+  /// The ids of its rows, of all its dimensions but the last (WireFormat::vocabulary).
+  ValueIndex row_ids = {};
 };
 
 /// What the trainer feeds. Tensors of samples have the sample as dimension 0.

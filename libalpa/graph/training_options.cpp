@@ -75,13 +75,14 @@ void describe(TrainingOptions& o, OptionsVisitor& visit) {
               "gradients of tables that embeddings alone look up",
               {{"dense", EmbeddingGradients::dense, "of all rows, zeros where no id of a micro-batch is"},
                {"sparse", EmbeddingGradients::sparse,
-                "where a plan gathers rather than sums them, each device adds up its rows by id first and "
-                "sends a row "
-                "for each id that it has; takes f32 sums; CPUs only"}});
+                "each device adds up its rows by id, and where a plan gathers rather than sums them it sends "
+                "a row for "
+                "each id that it has, in f32; takes f32 sums, not f16; CPUs only"}});
   visit.field(
       "distinct_ids", o.distinct_ids,
-      "sparse: expected share of the ids of a device and micro-batch that differ, for predictions; 0: "
-      "as if drawn uniformly, where most do; alpa-train prints what it was",
+      "sparse: expected share of the ids of a device and micro-batch that differ, for predictions; it "
+      "falls with their number; 0: that of ids drawn uniformly, each for itself; alpa-train prints what "
+      "it was where rows are gathered",
       between(0, 1));
   visit.field("optimizer", o.optimizer, "how gradients change the weights",
               {{"adamw", OptimizerKind::adamw, "Adam with decoupled weight decay"},

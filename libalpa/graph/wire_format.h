@@ -15,7 +15,7 @@ struct WireFormat {
   /// -1, which hold nothing, are not; on a device they come last.
   std::int64_t vocabulary = 0;
   /// The share of a device's rows that is expected to hold something; 0: as many as ids drawn uniformly would
-  /// leave, more than any others do on average.
+  /// leave, on average the most of all ids that are drawn each for itself.
   double distinct_share = 0;
 
   auto operator<=>(const WireFormat&) const = default;

@@ -57,8 +57,8 @@ constinit const OpDef embedding_grad{
     .internal = true,
 };
 
-// (dy, ids) -> a row for each id that is there, the sum of its dy, and these ids; after them rows of no
-// meaning with id -1.
+// (dy, ids) -> a row for each id that is there, the sum of its dy, and these ids; after them rows of zeros
+// with id -1. Once gathered those may be anything, and nobody reads them.
 constinit const OpDef distinct_rows{
     .name = "distinct_rows",
     .rule = "b s d, b s -> b s d, b s | whole d",

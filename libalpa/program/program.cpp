@@ -185,6 +185,11 @@ bool is_computation(const Instruction& instruction) {
          std::holds_alternative<Zero>(instruction.body) || std::holds_alternative<Copy>(instruction.body);
 }
 
+bool decides_what_is_sent(const Instruction& instruction) {
+  const auto* const compute = std::get_if<Compute>(&instruction.body);
+  return compute && compute->op->joins_rows;
+}
+
 bool is_move(const Instruction& instruction) {
   return std::holds_alternative<Fetch>(instruction.body) || std::holds_alternative<Offload>(instruction.body);
 }

@@ -216,6 +216,8 @@ Owner owner_of(const MeshProgram&, const Instruction&);
 
 /// Kernels of the device alone, which an emulated one does not run.
 bool is_computation(const Instruction&);
+/// Of these what says how much others send (rows of ids that differ): an emulated device runs it too.
+bool decides_what_is_sent(const Instruction&);
 /// Between the memories of a device and of its host.
 bool is_move(const Instruction&);
 

@@ -105,8 +105,8 @@ class RowsInUse {
           pieces_.push_back({to + device * bytes_each + row * row_bytes_, 0, device});
         pieces_.back().bytes += row_bytes_;
       }
-    rank.rows->sent += own_rows;
-    rank.rows->all += rows_each_;
+    rank.sent_rows->sent += own_rows;
+    rank.sent_rows->all += rows_each_;
     CollectiveCall call{.kind = CollectiveCall::Kind::broadcast_from_owners};
     call.pieces = pieces_;
     return call;

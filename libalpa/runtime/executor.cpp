@@ -193,7 +193,7 @@ Executor::Executor(const Graph& graph, std::vector<const Program*> programs, Dev
   s.context.samples = &s.samples;
   s.context.point = {seed, 0, 0, true};
   s.context.clock = costs ? &*s.clock : nullptr;
-  s.context.rows = &s.sent_rows;
+  s.context.sent_rows = &s.sent_rows;
   for (std::size_t p = 0; p < s.programs.size(); ++p)
     s.prepared.emplace_back(graph, *s.programs[p], s.place, s.coordinate, s.device_of_rank(), device,
                             s.streams_of(*s.programs[p]), seed, costs);

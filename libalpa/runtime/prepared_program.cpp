@@ -32,16 +32,6 @@ void enter_run(StepContext& context, const Program& program, const MeshProgram& 
                    std::max(run.micro_batch, 0) * program.micro_batch_samples, mesh.gradient_square_sum >= 0};
 }
 
-namespace {
-
-/// What says how much is sent is computed in earnest.
-bool is_emulated(const Instruction& instruction) {
-  const auto* const compute = std::get_if<Compute>(&instruction.body);
-  return is_computation(instruction) && !(compute && compute->op->joins_rows);
-}
-
-}  // namespace
-
 PreparedProgram::PreparedProgram(const Graph& graph, const Program& program, MeshIndex mesh,
                                  const std::vector<int>& coordinate, DeviceIndex rank, Device& device,
                                  std::vector<Stream*> streams, std::uint64_t seed, const CostModel* costs)
@@ -65,11 +55,14 @@ PreparedProgram::PreparedProgram(const Graph& graph, const Program& program, Mes
     if (costs) seconds = instruction_seconds(program, mesh_, mesh_.segments[s], *costs);
     for (std::size_t i = 0; i < mesh_.segments[s].instructions.size(); ++i) {
       const Instruction& instruction = mesh_.segments[s].instructions[i];
+      const auto in_earnest = [&] {
+        return std::visit([&](const auto& body) { return prepare(body, site); }, instruction.body);
+      };
       PreparedStep step{
-          costs && is_emulated(instruction) ? prepare_emulated(seconds[i])
-          : costs && is_move(instruction)
-              ? prepare_emulated_move(seconds[i], clock_of_lane(instruction.lane))
-              : std::visit([&](const auto& body) { return prepare(body, site); }, instruction.body),
+          costs && is_computation(instruction)
+              ? prepare_emulated(seconds[i], decides_what_is_sent(instruction) ? in_earnest() : nullptr)
+          : costs && is_move(instruction) ? prepare_emulated_move(seconds[i], clock_of_lane(instruction.lane))
+                                          : in_earnest(),
           instruction.when,
           owner_of(mesh_, instruction).is_at(coordinate),
           std::move(waits[s][i]),

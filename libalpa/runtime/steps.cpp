@@ -210,11 +210,17 @@ class CopyStep : public PreparedInstruction {
 
 class EmulatedStep : public PreparedInstruction {
  public:
-  explicit EmulatedStep(double seconds) : seconds_(seconds) {}
-  void begin(const StepContext& rank) override { rank.clock->compute(seconds_); }
+  EmulatedStep(double seconds, std::unique_ptr<PreparedInstruction> kernel)
+      : seconds_(seconds), kernel_(std::move(kernel)) {}
+  void begin(const StepContext& rank) override {
+    const double begin_s = monotonic_s();
+    if (kernel_) kernel_->run(rank);
+    rank.clock->compute(std::max(seconds_ - (monotonic_s() - begin_s), 0.0));
+  }
 
  private:
   double seconds_;
+  std::unique_ptr<PreparedInstruction> kernel_;
 };
 
 }  // namespace
@@ -237,8 +243,9 @@ std::unique_ptr<PreparedInstruction> prepare(const Zero& zero, const StepSite& s
 std::unique_ptr<PreparedInstruction> prepare(const Copy& copy, const StepSite& site) {
   return std::make_unique<CopyStep>(copy, site.mesh);
 }
-std::unique_ptr<PreparedInstruction> prepare_emulated(double seconds) {
-  return std::make_unique<EmulatedStep>(seconds);
+std::unique_ptr<PreparedInstruction> prepare_emulated(double seconds,
+                                                      std::unique_ptr<PreparedInstruction> kernel) {
+  return std::make_unique<EmulatedStep>(seconds, std::move(kernel));
 }
 
 }  // namespace alpa

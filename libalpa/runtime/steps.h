@@ -44,7 +44,7 @@ struct StepContext {
   std::string_view now;            ///< the instruction, for messages
   double begin_s = 0;              ///< monotonic time at which the step began
   EmulatedClock* clock = nullptr;  ///< of emulated devices
-  SentRows* rows = nullptr;
+  SentRows* sent_rows = nullptr;
 };
 
 /// One instruction made ready for one rank: its kernel prepared, its addresses and partners worked out.
@@ -92,8 +92,9 @@ std::unique_ptr<PreparedInstruction> prepare(const Copy&, const StepSite&);
 std::unique_ptr<PreparedInstruction> prepare(const Fetch&, const StepSite&);
 std::unique_ptr<PreparedInstruction> prepare(const Offload&, const StepSite&);
 
-/// A computation of an emulated device, which takes so long.
-std::unique_ptr<PreparedInstruction> prepare_emulated(double seconds);
+/// A computation of an emulated device, which takes so long. `kernel`: what it runs meanwhile; null: nothing.
+std::unique_ptr<PreparedInstruction> prepare_emulated(double seconds,
+                                                      std::unique_ptr<PreparedInstruction> kernel);
 
 /// A move of an emulated device between its memory and the host's, likewise, by the clock of its lane;
 /// nothing is moved.

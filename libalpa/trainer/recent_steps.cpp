@@ -20,4 +20,10 @@ std::string step_times_text(double predicted_s, const RecentSteps& steps) {
                             count_text(static_cast<std::int64_t>(steps.count()), "step"));
 }
 
+std::string rows_text(std::optional<double> share) {
+  if (!share) return "";
+  return fmt::format("rows of ids that differ: {:.1f} % of those of the first rank (distinct_ids = {:.3f})",
+                     100 * *share, *share);
+}
+
 }  // namespace alpa

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <string>
 
 namespace alpa {
@@ -28,5 +29,8 @@ class RecentSteps {
 /// "predicted 100.00 ms, measured 200.00 ms (median), ratio 2.00"; without the ratio where the steps are too
 /// few, as the first ones of a run are slow; "" where there is no prediction, or no step.
 std::string step_times_text(double predicted_s, const RecentSteps&);
+
+/// What [training] distinct_ids should have been; "" for nothing.
+std::string rows_text(std::optional<double> share);
 
 }  // namespace alpa

@@ -38,7 +38,7 @@ std::int64_t exchanged_bytes(const Program& program) {
     std::map<std::int64_t, std::int64_t> pieces;  // begin to end
     for (const Segment& segment : mesh.segments)
       for (const Instruction& instruction : segment.instructions) {
-        if (is_computation(instruction)) continue;
+        if (is_computation(instruction) && !decides_what_is_sent(instruction)) continue;
         for (const BufferIndex b : buffers_touched(instruction)) {
           const Buffer& buffer = mesh.buffers[b];
           std::int64_t& end = pieces[buffer.offset];

@@ -24,8 +24,8 @@ struct ProcessMemory {
 /// Of the rank that takes most. `arena` and `input` as above.
 ProcessMemory process_memory(const Program& training, const Graph&, std::int64_t arena, std::int64_t input);
 
-/// What messages, collectives and conversions touch of the arena of the rank that most is touched of, in
-/// bytes: a rank on an emulated device takes no more of its host.
+/// What messages, collectives, conversions and what decides their bytes touch of the arena of the rank that
+/// most is touched of, in bytes: a rank on an emulated device takes no more of its host.
 std::int64_t exchanged_bytes(const Program&);
 
 /// "" where `there` bytes of memory are enough for one rank, else what they are too few for.

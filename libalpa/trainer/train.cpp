@@ -310,15 +310,10 @@ class Run {
   }
 
   void report_prediction() const {
-    const std::string times = step_times_text(plan_.prediction.step_s, recent_);
-    if (!times.empty())
+    if (const std::string times = step_times_text(plan_.prediction.step_s, recent_); !times.empty())
       log_.info(fmt::format("step time: {}; arena: predicted {}, allocated {}", times,
                             bytes_text(memory_.arena), bytes_text(allocated_bytes_)));
-    if (const std::optional<double> share = executor_->sent_share_of_rows())
-      log_.info(
-          fmt::format("of the ids that embeddings look up {:.1f} % differed on the first rank (distinct_ids "
-                      "= {:.3f})",
-                      100 * *share, *share));
+    if (const std::string rows = rows_text(executor_->sent_share_of_rows()); !rows.empty()) log_.info(rows);
   }
 
   int loop() {

@@ -191,19 +191,6 @@ std::vector<OpCase> all_cases() {
       {"cross_entropy_grad", "t[2x3x8] i[2x3] f[2x3] p[2x3] f[2x3]", {{"words", I{5}}}, 5},
       {"dropout", "t[2x3x7]", {{"rate", 0.3}, {"stream", I{5}}}},
       {"dropout", "t[3x2x2999]", {{"rate", 0.5}, {"stream", I{0}}}},
-      {"distinct_rows", "t[2x7x5] i[2x7]", {}, 11},
-      {"distinct_rows", "t[3x70x270] i[3x70]", {}, 23},
-      {"distinct_rows", "t[1x301x5] i[1x301]", {}, 1000},
-      {"embedding", "t[11x5] i[2x7]", {}, 11},
-      {"embedding", "t[300x33] i[4x90]", {}, 300},
-      {"embedding", "t[300x40] i[4x90]", {}, 300},
-      {"embedding_grad", "t[2x7x5] i[2x7]", {{"size_v", I{11}}}, 11},
-      {"embedding_grad", "t[2x70x270] i[2x70]", {{"size_v", I{23}}}, 23},
-      {"embedding_grad", "t[3x301x5] i[3x301]", {{"size_v", I{11}}}, 11},
-      {"embedding_grad", "t[1x5x2100] i[1x5]", {{"size_v", I{3}}}, 3},
-      {"embedding_grad", "t[1x20x1608] i[1x20]", {{"size_v", I{11}}}, 11},
-      {"embedding_grad", "t[1x4200x8] i[1x4200]", {{"size_v", I{3}}}, 3},
-      {"embedding_grad", "t[2x30x8] i[2x30]", {{"size_v", I{1060}}}, 1060},
       {"expand_like", "t[3x5] f", {}},
       {"expand_like", "t[20000] f", {}},
       {"group_norm", "t[3x5x2x6] t[6] t[6]", {{"size_g", I{3}}, {"epsilon", 1e-5}}},
@@ -312,6 +299,7 @@ std::vector<OpCase> all_cases() {
     cases.push_back({"combine_grad_weights", x + " " + rows + slots, {}, ids});
   }
   add_low_rank_cases(cases);
+  add_row_cases(cases);
   for (const char* name : {"add", "add_relu", "mul"})
     for (const char* operands : {"t[3x5] t[3x5]", "t[17000] t[17000]"}) cases.push_back({name, operands, {}});
   for (const char* name : {"gelu", "silu", "sigmoid", "relu"}) {

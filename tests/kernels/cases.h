@@ -29,6 +29,9 @@ std::vector<OpCase> cases_of(const OpDef&);
 /// Gradients of several dimensions as matrices, cut in both places; factors of one column and of more.
 void add_low_rank_cases(std::vector<OpCase>&);
 
+/// Rows of a table by their ids: fewer ids than rows, and more.
+void add_row_cases(std::vector<OpCase>&);
+
 std::string case_text(const OpCase&);
 
 /// Names of all operators in the order of the catalog, to be the parameters of test suites.

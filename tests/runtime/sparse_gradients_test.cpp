@@ -64,6 +64,33 @@ INSTANTIATE_TEST_SUITE_P(Tiny, SparseTraining,
                                          sparse("llama", "rows x tensor", 4, 2)),
                          [](const auto& each) { return each.param.name(); });
 
+// Rows are added up and sent in f32, as the table's gradient is.
+TEST(SparseTraining, HasTheLossesOfOneDeviceInBf16) {
+  TinyCase c = sparse("llama", "parallax", 2, 2), alone{"llama", "serial"};
+  c.precision = alone.precision = Precision::bf16;
+  const TinyTraining training(c), serial(alone);
+  const double error = rounding_error(training.graph(), DType::bf16);
+  const TinyCurve curve = training.run_on_threads(5), reference = serial.run_on_threads(5);
+  for (std::size_t step = 0; step < curve.losses.size(); ++step)
+    EXPECT_NEAR(curve.losses[step], reference.losses[step], error * std::abs(reference.losses[step]));
+}
+
+TinyCase with_late_updates(TinyCase c) {
+  c.updates = UpdateOrder::next_forward;
+  return c;
+}
+
+TinyCase under_schedule(TinyCase c, const char* schedule) {
+  c.schedule = schedule;
+  return c;
+}
+
+INSTANTIATE_TEST_SUITE_P(Orders, SparseTraining,
+                         testing::Values(with_late_updates(sparse("llama", "parallax", 2, 2)),
+                                         under_schedule(sparse("llama", "rows x tensor, rows x tensor", 8, 2),
+                                                        "zero-bubble")),
+                         [](const auto& each) { return each.param.name(); });
+
 /// The stretches of rows that groups of a rank exchange.
 class HeardRows final : public HeardCommunicator {
  public:

@@ -27,5 +27,11 @@ TEST(StepTimes, AreComparedWhereTheyAreEnough) {
   EXPECT_EQ(step_times_text(0, recent), "");
 }
 
+TEST(Rows, AreSaidAsTheShareThatPredictionsTake) {
+  EXPECT_EQ(rows_text(0.3125),
+            "rows of ids that differ: 31.2 % of those of the first rank (distinct_ids = 0.312)");
+  EXPECT_EQ(rows_text(std::nullopt), "");
+}
+
 }  // namespace
 }  // namespace alpa

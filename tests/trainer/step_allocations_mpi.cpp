@@ -144,6 +144,12 @@ TinyCase in_next_forward(TinyCase c) {
   return c;
 }
 
+/// Of rows of ids, as many as a step happens to have.
+TinyCase sparse(TinyCase c) {
+  c.sparse = c.wire_bound = true;
+  return c;
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Plans, Step,
     testing::Values(TinyCase{"gpt", "serial", 1, 4}, TinyCase{"llama", "serial", 1, 2},
@@ -155,6 +161,7 @@ INSTANTIATE_TEST_SUITE_P(
                     TinyCase{"gpt", "inter-only", 2, 4}, TinyCase{"gpt", "mixed", 4, 4},
                     in_next_forward({"unclipped", "zero-1", 2, 1}),
                     in_next_forward({"llama", "inter-only", 2, 4}), TinyCase{"bf16_wire", "zero-1", 2, 1},
+                    sparse({"llama", "parallax", 2, 1}),
                     TinyCase{"gpt", "mixed", 4, 4, "gpipe", Rematerialize::never, Precision::bf16}),
     [](const auto& plan) {
       return plan.param.name() + (plan.param.precision == Precision::bf16 ? "_bf16" : "");

@@ -97,6 +97,7 @@ class PositionsById {
  public:
   explicit PositionsById(std::int64_t ids) {
     sorted_.reserve(static_cast<std::size_t>(ids));
+    positions_.reserve(static_cast<std::size_t>(ids));
     starts_.reserve(static_cast<std::size_t>(ids) + 1);
   }
 
@@ -107,25 +108,29 @@ class PositionsById {
         sorted_.push_back(static_cast<std::uint64_t>(ids[i]) << 32 | static_cast<std::uint64_t>(i));
     std::ranges::sort(sorted_);
     starts_.clear();
-    for (std::size_t i = 0; i < sorted_.size(); ++i)
+    positions_.clear();
+    for (std::size_t i = 0; i < sorted_.size(); ++i) {
       if (i == 0 || id(i) != id(i - 1)) starts_.push_back(i);
+      positions_.push_back(static_cast<std::int32_t>(sorted_[i] & 0xffffffffu));
+    }
     starts_.push_back(sorted_.size());
   }
 
   std::int64_t different() const { return static_cast<std::int64_t>(starts_.size()) - 1; }
   std::int32_t id_of(std::int64_t n) const { return id(starts_[static_cast<std::size_t>(n)]); }
-  std::size_t begin(std::int64_t n) const { return starts_[static_cast<std::size_t>(n)]; }
-  std::size_t end(std::int64_t n) const { return starts_[static_cast<std::size_t>(n) + 1]; }
-  std::int64_t position(std::size_t i) const { return static_cast<std::int64_t>(sorted_[i] & 0xffffffffu); }
+  const std::int32_t* begin(std::int64_t n) const {
+    return positions_.data() + starts_[static_cast<std::size_t>(n)];
+  }
+  const std::int32_t* end(std::int64_t n) const { return begin(n + 1); }
 
  private:
   std::int32_t id(std::size_t i) const { return static_cast<std::int32_t>(sorted_[i] >> 32); }
 
   std::vector<std::uint64_t> sorted_;  ///< id and position
-  std::vector<std::size_t> starts_;    ///< in it, of each id, and its end
+  std::vector<std::int32_t> positions_;
+  std::vector<std::size_t> starts_;  ///< in these, of each id, and their end
 };
 
-/// Rows of no id are zeros: whoever reads them reads numbers.
 template <class T>
 std::unique_ptr<Kernel> distinct_rows_kernel(const KernelShape& shape) {
   const std::int64_t ids = element_count(shape.operands[1].shape), width = shape.operands[0].shape.back();
@@ -136,18 +141,15 @@ std::unique_ptr<Kernel> distinct_rows_kernel(const KernelShape& shape) {
     auto* row_ids = call.result<std::int32_t>(1);
     positions.sort(call.operand<std::int32_t>(1), ids);
     const std::int64_t different = positions.different();
-    for_ranges(ids, row_grain(width * dtype_bytes(DType::f32)), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t n = begin; n < end; ++n) {
-        float* const row = rows + n * width;
-        row_ids[n] = n < different ? positions.id_of(n) : -1;
-        std::fill_n(row, width, 0.0f);
-        if (n >= different) continue;
-        for (std::size_t i = positions.begin(n); i < positions.end(n); ++i) {
-          const T* const from = dy + positions.position(i) * width;
-          for (std::int64_t c = 0; c < width; ++c) row[c] += to_float(from[c]);
-        }
-      }
-    });
+    const InstructionSet set = best_instruction_set();
+    const auto sum_rows = [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t n = begin; n < end; ++n)
+        sum_row(dy, positions.begin(n), positions.end(n), width, false, rows + n * width);
+    };
+    for_ranges(different, row_grain(width * dtype_bytes(DType::f32)),
+               [&](std::int64_t begin, std::int64_t end) { run_vectorized(set, begin, end, sum_rows); });
+    for (std::int64_t n = 0; n < ids; ++n) row_ids[n] = n < different ? positions.id_of(n) : -1;
+    std::fill(rows + different * width, rows + ids * width, 0.0f);
   });
 }
 

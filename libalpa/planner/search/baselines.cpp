@@ -29,7 +29,7 @@ double most_flops_per_s(const Cluster& cluster) {
 
 }  // namespace
 
-bool has_small_factors(const Graph& graph, int micro_batches) {
+bool has_small_factors(const Graph& graph, int micro_batches, int devices) {
   return std::ranges::any_of(graph.nodes, [&](const Node& sum) {
     if (!sum.op->sums_micro_batches) return false;
     const NodeIndex maker = value_of(graph, sum.operands[0]).producer;
@@ -38,8 +38,10 @@ bool has_small_factors(const Graph& graph, int micro_batches) {
     double factors = 0;
     for (const ValueIndex factor : node_of(graph, maker).operands) {
       const Value& value = value_of(graph, factor);
-      factors += micro_batches * static_cast<double>(byte_count(value.type)) *
-                 value.wire.sent_share(value.type.shape);
+      Shape of_device = value.type.shape;
+      of_device[0] = std::max<std::int64_t>(of_device[0] / devices, 1);
+      factors +=
+          micro_batches * static_cast<double>(byte_count(value.type)) * value.wire.sent_share(of_device);
     }
     return factors < 2 * static_cast<double>(byte_count(value_of(graph, sum.results[0]).type));
   });

@@ -10,12 +10,13 @@ namespace alpa {
 std::vector<std::string> baseline_names();
 
 /// Data parallelism in which a gradient may be made of factors that are gathered.
-inline constexpr const char *kFactorsMethod = "poseidon", *kRowsMethod = "parallax";
+inline constexpr const char* kFactorsMethod = "poseidon";
+inline constexpr const char* kRowsMethod = "parallax";
 
 /// Whether devices get fewer bytes of the factors of some gradient, of all samples of the step, than of its
 /// sum: (P - 1) / P of the factors', 2 (P - 1) / P of the sum's (Poseidon, ATC'17, algorithm 3). The graph is
 /// that of one of so many micro-batches.
-bool has_small_factors(const Graph&, int micro_batches);
+bool has_small_factors(const Graph&, int micro_batches, int devices);
 
 /// Whether the options ask for a method, by itself or as a part of "auto".
 bool is_wanted(const PlannerOptions&, const std::string& method);

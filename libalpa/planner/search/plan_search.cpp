@@ -123,7 +123,8 @@ class PlanSearch {
   /// They are fast with few micro-batches, which says nothing of how many a pipeline had better have. Where
   /// no factors are small they are data parallelism.
   void baselines_of_factors(const std::vector<int>& counts) {
-    if (options_.method == "auto" && has_small_factors(graphs_.of(counts.front()).graph, counts.front()))
+    if (options_.method == "auto" &&
+        has_small_factors(graphs_.of(counts.front()).graph, counts.front(), devices_))
       baselines(counts, {kFactorsMethod});
   }
 

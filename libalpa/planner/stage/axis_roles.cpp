@@ -8,6 +8,11 @@
 namespace alpa {
 namespace {
 
+bool holds_samples(AxisRole role) {
+  return role == AxisRole::data || role == AxisRole::expert || role == AxisRole::factors ||
+         role == AxisRole::rows;
+}
+
 class RoleFilter {
  public:
   RoleFilter(const PlanningGraph& planning, NodeIndex node, const StageRequest& request)
@@ -41,11 +46,6 @@ class RoleFilter {
   }
 
  private:
-  static bool holds_samples(AxisRole role) {
-    return role == AxisRole::data || role == AxisRole::expert || role == AxisRole::factors ||
-           role == AxisRole::rows;
-  }
-
   const std::vector<FactorRole>& roles_of(NodeIndex node) const { return planning_.roles[node]; }
 
   /// Whether a node has a factor of that role that can be split.
@@ -145,8 +145,8 @@ bool may_rest(const ShardingSpec& spec, const StageRequest& request) {
     const AxisRole role = request.roles[axis];
     if (role == AxisRole::free || role == AxisRole::tensor || role == AxisRole::expert) continue;
     const bool is_split = splits_along(spec, static_cast<int>(axis));
-    const bool is_of_data = role == AxisRole::data || role == AxisRole::factors || role == AxisRole::rows;
-    if (is_split != (request.state_sharding == StateSharding::parameters && is_of_data)) return false;
+    if (is_split != (request.state_sharding == StateSharding::parameters && holds_samples(role)))
+      return false;
   }
   return true;
 }

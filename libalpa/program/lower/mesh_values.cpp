@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cassert>
 
-#include "libalpa/base/overloaded.h"
 #include "libalpa/plan/reduced_gradients.h"
+#include "libalpa/program/lower/lane_for.h"
 
 namespace alpa {
 namespace {
@@ -28,6 +28,8 @@ MeshValues::MeshValues(const Placement& placement, MeshIndex mesh,
       mesh_(mesh),
       transfers_(transfers),
       conversions_(placement.plan().cluster, placement.plan().meshes[mesh]) {
+  for (const Value& each : graph_.values)
+    if (each.row_ids >= 0) row_ids_.insert(each.row_ids);
   program_.mesh = conversions_.mesh();
   program_.lanes = {Lane{}};
   program_.state_buffer.assign(graph_.states.size(), BufferIndex());
@@ -49,44 +51,9 @@ void MeshValues::turn_to_this_step() {
   when_ = When::every_micro_batch;
 }
 
-/// The lane that an instruction queues in, made at its first use.
+/// Made at its first use.
 int MeshValues::lane_of(const InstructionBody& body) {
-  const auto message_lane = [&](LaneKind kind, int transfer) {
-    const StageTransfer& of = transfers_[transfer];
-    return Lane{kind, -1, of.from_stage, of.to_stage};
-  };
-  const Lane lane = std::visit(
-      Overloaded{
-          [](const Load&) {
-            return Lane{LaneKind::copy, -1, {}, {}};
-          },
-          [](const Compute&) { return Lane{}; },
-          [](const Convert& i) {
-            return i.step.kind == ConversionKind::slice ? Lane{}
-                                                        : Lane{LaneKind::collective, i.step.axis, {}, {}};
-          },
-          [](const Shift& i) {
-            return Lane{LaneKind::collective, i.axis, {}, {}};
-          },
-          [](const OwnerCollective& i) {
-            return Lane{LaneKind::collective, i.axis, {}, {}};
-          },
-          [&](const Send& i) { return message_lane(LaneKind::send, i.transfer); },
-          [&](const Receive& i) { return message_lane(LaneKind::receive, i.transfer); },
-          [](const Unpack&) { return Lane{}; },
-          [](const GlobalSum&) {
-            return Lane{LaneKind::collective, -1, {}, {}};
-          },
-          [](const Zero&) { return Lane{}; },
-          [](const Copy&) { return Lane{}; },
-          [](const Fetch&) {
-            return Lane{LaneKind::fetch, -1, {}, {}};
-          },
-          [](const Offload&) {
-            return Lane{LaneKind::offload, -1, {}, {}};
-          },
-      },
-      body);
+  const Lane lane = lane_for(body, transfers_);
   const auto found = std::ranges::find(program_.lanes, lane);
   if (found != program_.lanes.end()) return static_cast<int>(found - program_.lanes.begin());
   program_.lanes.push_back(lane);
@@ -362,8 +329,8 @@ void MeshValues::bring_to_rest(ValueIndex value) {
 }
 
 BufferIndex MeshValues::obtain(ValueIndex value, const ShardingSpec& layout) {
-  if (const auto found = known_.available.find({value, layout}); found != known_.available.end())
-    return found->second;
+  if (const auto gathered = known_.gathered_ids.find({value, layout}); gathered != known_.gathered_ids.end())
+    return gathered->second;
   return converted(value, fetch_for_segment(value), segment_layout(value), layout);
 }
 
@@ -373,6 +340,8 @@ BufferIndex MeshValues::converted(ValueIndex value, BufferIndex from, const Shar
   const Conversion* steps = conversions_.between(whole, from_layout, to, value_of(graph_, value).wire);
   assert(steps && "the plan asks for a conversion that cannot be");
   const std::size_t in_place = over_source ? steps_over_source(*steps) : 0;
+  const auto leaves_out = [](const ConversionStep& step) { return step.sent_share.has_value(); };
+  if (std::ranges::any_of(*steps, leaves_out)) ids_of_rows(value, to);  // and each layout on the way
   BufferIndex current = from;
   for (std::size_t i = 0; i < steps->size(); ++i) {
     const ConversionStep& step = (*steps)[i];
@@ -383,7 +352,8 @@ BufferIndex MeshValues::converted(ValueIndex value, BufferIndex from, const Shar
                                  : new_buffer(value_of(graph_, value).name, value, step.after,
                                               tile_type(whole, step.after, shape()),
                                               is_early_ ? Residence::step : Residence::segment);
-    emit_conversion(step, current, next, step.sent_share ? ids_of_rows(value, step.after) : BufferIndex());
+    emit_conversion(step, current, next, leaves_out(step) ? ids_of_rows(value, step.after) : BufferIndex());
+    if (row_ids_.contains(value)) known_.gathered_ids[{value, step.after}] = next;
     current = next;
   }
   return current;
@@ -391,7 +361,7 @@ BufferIndex MeshValues::converted(ValueIndex value, BufferIndex from, const Shar
 
 BufferIndex MeshValues::ids_of_rows(ValueIndex rows, ShardingSpec layout) {
   layout.axes.pop_back();
-  return brought(value_of(graph_, rows).row_ids, layout);
+  return obtain(value_of(graph_, rows).row_ids, layout);
 }
 
 void MeshValues::emit_conversion(ConversionStep step, BufferIndex from, BufferIndex to, BufferIndex row_ids) {

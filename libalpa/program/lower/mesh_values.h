@@ -116,7 +116,7 @@ class MeshValues {
   const MeshShape& shape() const { return program_.mesh.shape; }
   int lane_of(const InstructionBody&);
   BufferIndex brought(ValueIndex value, const ShardingSpec& layout);
-  /// Of the same rows.
+  /// The ids of rows that have this layout, brought there.
   BufferIndex ids_of_rows(ValueIndex rows, ShardingSpec layout);
   void emit_conversion(ConversionStep, BufferIndex from, BufferIndex to, BufferIndex row_ids = {});
   BufferIndex on_device(BufferIndex at_rest);
@@ -146,8 +146,11 @@ class MeshValues {
   struct Known {
     std::map<ValueIndex, Made> made;                                       ///< as a node has made it
     std::map<std::pair<ValueIndex, ShardingSpec>, BufferIndex> available;  ///< at rest, and for the segment
+    /// Of rows, who gathers these and who adds them up take the same.
+    std::map<std::pair<ValueIndex, ShardingSpec>, BufferIndex> gathered_ids;
     std::map<BufferIndex, BufferIndex> staged;  ///< of what rests on the host, where it is fetched to
   };
+  std::set<ValueIndex> row_ids_;
   Known known_, known_elsewhen_;  ///< of the step that instructions are made for, and of the other one
 };
 
