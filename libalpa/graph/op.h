@@ -98,6 +98,7 @@ struct OpDef {
 
   /// Makes rows and their ids of others that stand for the same: added up at their ids, both give the same
   /// table. Which rows those are is up to each device, so that its tiles are not those of the whole.
+  /// Kernels make the ids alone where result 0 has no memory.
   bool joins_rows = false;
 
   /// The gradient of operand 0, a table, is a sum of rows at their ids.

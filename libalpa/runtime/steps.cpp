@@ -128,7 +128,10 @@ class ComputeStep : public PreparedInstruction {
 
   void begin(const StepContext& rank) override {
     for (std::size_t i = 0; i < operands_.size(); ++i) operands_[i].data = operand_places_[i].at(rank);
-    for (std::size_t i = 0; i < results_.size(); ++i) results_[i].data = result_places_[i].at(rank);
+    // Numbers of an emulated device mean nothing: where it runs a kernel, it does so for the ids.
+    for (std::size_t i = 0; i < results_.size(); ++i)
+      results_[i].data =
+          rank.clock && result_places_[i].tile.dtype != DType::i32 ? nullptr : result_places_[i].at(rank);
     const bool adds = accumulate_ == Accumulate::add ||
                       (accumulate_ == Accumulate::add_after_first_micro_batch && rank.micro_batch > 0);
     kernel_->run(*rank.stream, operands_, results_, workspace_ ? workspace_->at(rank) : nullptr, adds,

@@ -12,7 +12,7 @@ inline constexpr double kMbit = 1000, kBytesPerS = link_bytes_per_s(kMbit);
 inline constexpr int kRank = 4;
 inline constexpr double kWidth = 1024, kPixels = 64, kClasses = 10;
 inline constexpr int kTables = 4;
-inline constexpr double kIds = 40'000, kNumbers = 128;  ///< rows of a table, and what is in one
+inline constexpr double kIds = 40'000, kNumbers = 256;  ///< rows of a table, and what is in one
 
 /// What one data-parallel step of bench_synchronisation's models takes by arithmetic alone, with that many
 /// samples a device.
@@ -82,12 +82,16 @@ struct Formula {
     return backward + (kLayers - 1) * std::max(backward, half) + half +  //
            half + (kLayers - 1) * std::max(forward, half) + forward;
   }
-  /// Gradients of tables are all but the bytes of a step.
-  static double tables_s() { return sums_s(kTables * kIds * kNumbers); }
+  /// Of NeuMF's perceptron: 2 n to 2 n, to n, to n / 2 numbers, and the score of these and n more.
+  static double head() {
+    return 2 * kNumbers * (2 * kNumbers + 1) + kNumbers * (2 * kNumbers + 1) + kNumbers / 2 * (kNumbers + 1) +
+           1.5 * kNumbers + 1;
+  }
+  static double tables_s() { return sums_s(kTables * kIds * kNumbers + head()); }
   /// A row for each id that a device has, from the other devices, and an id for each sample.
   double rows_s() const {
     const double different = kIds * (1 - std::pow(1 - 1 / kIds, samples));
-    return (kHosts - 1) * kTables * 4 * (different * kNumbers + samples) / kBytesPerS;
+    return (kHosts - 1) * kTables * 4 * (different * kNumbers + samples) / kBytesPerS + sums_s(head());
   }
   double hybrid_s() const {
     return forward_s() + backward_s() + more_products_s() + factors_s() + sums_s(others());

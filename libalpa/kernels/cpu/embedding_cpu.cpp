@@ -141,6 +141,8 @@ std::unique_ptr<Kernel> distinct_rows_kernel(const KernelShape& shape) {
     auto* row_ids = call.result<std::int32_t>(1);
     positions.sort(call.operand<std::int32_t>(1), ids);
     const std::int64_t different = positions.different();
+    for (std::int64_t n = 0; n < ids; ++n) row_ids[n] = n < different ? positions.id_of(n) : -1;
+    if (!rows) return;
     const InstructionSet set = best_instruction_set();
     const auto sum_rows = [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t n = begin; n < end; ++n)
@@ -148,7 +150,6 @@ std::unique_ptr<Kernel> distinct_rows_kernel(const KernelShape& shape) {
     };
     for_ranges(different, row_grain(width * dtype_bytes(DType::f32)),
                [&](std::int64_t begin, std::int64_t end) { run_vectorized(set, begin, end, sum_rows); });
-    for (std::int64_t n = 0; n < ids; ++n) row_ids[n] = n < different ? positions.id_of(n) : -1;
     std::fill(rows + different * width, rows + ids * width, 0.0f);
   });
 }
