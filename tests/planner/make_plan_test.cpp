@@ -131,6 +131,15 @@ TEST(MicroBatches, AreWholeGroupsOfSamples) {
               ThrowsMessage<Error>(HasSubstr("4 micro-batches of whole groups of 4 samples")));
 }
 
+TEST(MicroBatches, AreNoneWhereABatchIsNoWholeNumberOfGroups) {
+  for (const std::int64_t group : {3, 1000}) {
+    PlanningModel model = small_model();
+    model.group_samples = group;
+    EXPECT_THAT([&] { plan_quietly(model, small_cluster(2), {}); },
+                ThrowsMessage<Error>(HasSubstr("is no whole number of groups of " + std::to_string(group))));
+  }
+}
+
 TEST(MicroBatches, AreAnyNumberThatDividesTheGroupsOfAStep) {
   PlanningModel model = small_model();
   model.batch = 76;  // 38 groups of two, as 1520 samples are of 40

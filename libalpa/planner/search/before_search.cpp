@@ -36,6 +36,11 @@ void check_batch(const PlanningModel& model, int micro_batches) {
 
 std::vector<int> planned_micro_batches(const PlanningModel& model, const PlannerOptions& options,
                                        const CostModel& costs, int devices) {
+  if (model.batch % model.group_samples != 0)
+    throw Error(ErrorKind::input,
+                fmt::format("a batch of {} is no whole number of groups of {} samples", model.batch,
+                            model.group_samples),
+                "another [training] batch, or group_samples");
   if (options.micro_batches > 0) {
     check_batch(model, options.micro_batches);
     return {options.micro_batches};

@@ -150,7 +150,7 @@ class MeshValues {
     std::map<std::pair<ValueIndex, ShardingSpec>, BufferIndex> gathered_ids;
     std::map<BufferIndex, BufferIndex> staged;  ///< of what rests on the host, where it is fetched to
   };
-  std::set<ValueIndex> row_ids_;
+  std::set<ValueIndex> row_ids_;  ///< Value::row_ids of some rows
   Known known_, known_elsewhen_;  ///< of the step that instructions are made for, and of the other one
 };
 
