@@ -34,14 +34,9 @@ std::vector<std::string> ways(const TinyTraining& training) {
 class SparseTraining : public testing::TestWithParam<TinyCase> {};
 
 TEST_P(SparseTraining, HasTheLossesOfOneDevice) {
-  const TinyTraining training(GetParam()), serial({GetParam().model, "serial"});
+  const TinyTraining training(GetParam());
   EXPECT_THAT(ways(training), Contains(HasSubstr("of gathered rows of ids that differ")));
-  const TinyCurve curve = training.run_on_threads(5), reference = serial.run_on_threads(5);
-  ASSERT_EQ(curve.losses.size(), reference.losses.size());
-  for (std::size_t step = 0; step < curve.losses.size(); ++step) {
-    EXPECT_NEAR(curve.losses[step], reference.losses[step], 1e-5 * std::abs(reference.losses[step]));
-    EXPECT_NEAR(curve.norms[step], reference.norms[step], 1e-5 * reference.norms[step]);
-  }
+  expect_curve_of_one_device(training, GetParam().model);
 }
 
 TEST_P(SparseTraining, HasTheSameBitsInAnyOrderOfLanes) {

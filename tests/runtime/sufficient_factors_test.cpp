@@ -23,14 +23,9 @@ int made_of_factors(const TinyTraining& training) {
 }
 
 TEST_P(TrainingByFactors, HasTheLossesOfOneDevice) {
-  const TinyTraining training(GetParam()), serial({GetParam().model, "serial"});
+  const TinyTraining training(GetParam());
   EXPECT_GT(made_of_factors(training), 0);
-  const TinyCurve curve = training.run_on_threads(5), reference = serial.run_on_threads(5);
-  ASSERT_EQ(curve.losses.size(), reference.losses.size());
-  for (std::size_t step = 0; step < curve.losses.size(); ++step) {
-    EXPECT_NEAR(curve.losses[step], reference.losses[step], 1e-5 * std::abs(reference.losses[step]));
-    EXPECT_NEAR(curve.norms[step], reference.norms[step], 1e-5 * reference.norms[step]);
-  }
+  expect_curve_of_one_device(training, GetParam().model);
 }
 
 TEST_P(TrainingByFactors, HasTheSameBitsInAnyOrderOfLanes) {

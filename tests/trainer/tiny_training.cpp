@@ -365,6 +365,16 @@ TinyCurve TinyTraining::run_on_threads(int steps,
   return first;
 }
 
+void expect_curve_of_one_device(const TinyTraining& training, const std::string& model) {
+  const TinyTraining serial({model, "serial"});
+  const TinyCurve curve = training.run_on_threads(5), reference = serial.run_on_threads(5);
+  ASSERT_EQ(curve.losses.size(), reference.losses.size());
+  for (std::size_t step = 0; step < curve.losses.size(); ++step) {
+    EXPECT_NEAR(curve.losses[step], reference.losses[step], 1e-5 * std::abs(reference.losses[step]));
+    EXPECT_NEAR(curve.norms[step], reference.norms[step], 1e-5 * reference.norms[step]);
+  }
+}
+
 void expect_same_bits_in_any_order(TinyTraining& training) {
   const TinyCurve listed = training.run_on_threads(3);
   EXPECT_EQ(training.run_on_threads(3).losses, listed.losses);

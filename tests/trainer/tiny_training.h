@@ -87,6 +87,10 @@ class TinyTraining {
   Program program_, evaluation_;
 };
 
+/// That losses and gradient norms of five steps are those of the model on one device, but for the order of
+/// f32 sums.
+void expect_curve_of_one_device(const TinyTraining&, const std::string& model);
+
 /// That losses have the same bits when run again, on a checked device, which draws the order of lanes, and
 /// with all lanes beside each other, which the training is left with.
 void expect_same_bits_in_any_order(TinyTraining&);

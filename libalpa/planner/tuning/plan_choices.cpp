@@ -224,8 +224,8 @@ TuningChoice PlanChoices::uniform(SyncWay way, const std::string& sizes, SumOrde
   return choice;
 }
 
-bool PlanChoices::is_table(std::size_t variable) const {
-  return node_of(graph_, ways_.variables()[variable].path.maker).op->adds_up_rows;
+bool PlanChoices::is_table(const SyncVariable& variable) const {
+  return node_of(graph_, variable.path.maker).op->adds_up_rows;
 }
 
 /// With factors for every kind of parameters with which the step takes less by them (Poseidon, algorithm 3,
@@ -234,7 +234,8 @@ TuningChoice PlanChoices::with_cheaper_factors(TuningChoice choice, bool of_tabl
   double least_s = assess(choice).predicted_s;
   std::map<std::string, std::vector<std::size_t>> kinds;
   for (std::size_t v = 0; v < ways_.variables().size(); ++v)
-    if (std::ranges::count(ways_.variables()[v].ways, SyncWay::factors) > 0 && (!of_tables || is_table(v)))
+    if (std::ranges::count(ways_.variables()[v].ways, SyncWay::factors) > 0 &&
+        (!of_tables || is_table(ways_.variables()[v])))
       kinds[genes_[v].kind].push_back(v);
   for (const auto& [kind, members] : kinds) {
     TuningChoice other = choice;
@@ -280,9 +281,7 @@ std::vector<NamedChoice> PlanChoices::presets() const {
   add("bytescheduler",
       uniform(SyncWay::all_reduce, "each", SumOrder::first_use, all, UpdateOrder::next_forward));
   add("poseidon", with_cheaper_factors(uniform(SyncWay::all_reduce, "each", ready, all, time)));
-  bool has_tables = false;
-  for (std::size_t v = 0; v < ways_.variables().size(); ++v) has_tables = has_tables || is_table(v);
-  if (has_tables)
+  if (std::ranges::any_of(ways_.variables(), [&](const SyncVariable& v) { return is_table(v); }))
     add("parallax", with_cheaper_factors(uniform(SyncWay::all_reduce, "each", ready, all, time), true));
   add("zero-1", uniform(SyncWay::sharded_update, kSoonestBuckets, ready, all, time));
   add("zero-2", uniform(SyncWay::sharded_gradient, kSoonestBuckets, ready, all, time));

@@ -53,7 +53,7 @@ class PlanChoices {
                        OwnerRule = OwnerRule::none) const;
   bool can_have_owners() const;
   TuningChoice with_cheaper_factors(TuningChoice, bool of_tables = false) const;
-  bool is_table(std::size_t variable) const;  ///< whose gradient rows at ids add up to
+  bool is_table(const SyncVariable&) const;  ///< whose gradient rows at ids add up to
   std::vector<GradientSync> planned_sync(const TuningChoice&) const;
   void set_buckets(Plan&, const TuningChoice&) const;
   void set_sync(Plan&, const TuningChoice&) const;
