@@ -55,6 +55,13 @@ bool takes_memory_in_each_call(const heap_watch::Source& source) {
   return source.file.starts_with("libdnnl.") && source.stack.find("_create") == std::string::npos;
 }
 
+/// UCX keeps its requests in stores that grow to the most messages ever in flight at once, which depends on
+/// how far the slowest rank lags. A store that grows in every step would lose them.
+bool grows_a_store_of_requests(const heap_watch::Source& source) {
+  return source.file.starts_with("libucs.") && source.stack.find("ucs_mpool_grow") != std::string::npos &&
+         source.allocations < kLast - kFirst;
+}
+
 TEST(HeapWatch, CountsAllocationsByWhoAsked) {
   heap_watch::start();
   std::string(100, 'x').append(1, 'x');
@@ -104,7 +111,7 @@ class Step : public testing::TestWithParam<TinyCase> {
     if (takes_part) {
       train_and_count(c, overlap, change, ranks, folder.path() / "run");
       for (const heap_watch::Source& source : heap_watch::sources())
-        if (!takes_memory_in_each_call(source))
+        if (!takes_memory_in_each_call(source) && !grows_a_store_of_requests(source))
           ADD_FAILURE() << source.allocations << " allocations in " << kLast - kFirst << " steps by "
                         << source.file << " in\n"
                         << source.stack;
