@@ -22,6 +22,8 @@ constexpr int kPolls = 100;
 constexpr std::chrono::seconds kLongestNap{1};  // after longer ones this process was suspended
 
 constexpr std::size_t kMostNames = 8;
+// Messages under way that take nothing from the heap: how many there are depends on how far other ranks lag.
+constexpr std::size_t kExpected = 256;
 
 /// Longer, the longer the wait: nothing comes later than by a hundredth for it, and a long wait takes no
 /// core.
@@ -56,6 +58,11 @@ MpiTransport::MpiTransport(MPI_Comm adopted, std::shared_ptr<const PeerWatch> wa
   check_mpi(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
   check_mpi(MPI_Comm_rank(comm_, &rank_), "MPI_Comm_rank");
   check_mpi(MPI_Comm_size(comm_, &size_), "MPI_Comm_size");
+  pending_sends_.reserve(kExpected);
+  requests_.reserve(kExpected);
+  free_numbers_.reserve(kExpected);
+  receiving_.resize(kExpected);
+  for (Receiving& receiving : receiving_) receiving.pieces.reserve(1);
 }
 
 MpiTransport::~MpiTransport() {
