@@ -53,6 +53,25 @@ CollectiveTraffic owners_traffic(CollectiveKind kind, GroupShape group, std::spa
   return {at_place * (per_node - 1), own * (nodes - 1), within, between};
 }
 
+SumShares sum_shares(int nodes, int servers) {
+  assert(servers == 0 || nodes > 1);
+  if (servers > nodes) return {0, 1, servers};
+  const std::int64_t n = nodes, k = servers;
+  return {n - k, 2 * (n - 1), n * n + k * n - 2 * k};
+}
+
+CollectiveTraffic served_traffic(GroupShape group, int servers, double bytes) {
+  CollectiveTraffic traffic = collective_traffic(CollectiveKind::all_reduce, group, bytes);
+  const SumShares shares = sum_shares(group.nodes, servers);
+  const double own = static_cast<double>(shares.node) / static_cast<double>(shares.all);
+  traffic.between_nodes = bytes / group.per_node * (1 + own * (group.nodes - 2));
+  return traffic;
+}
+
+bool is_worth_servers(GroupShape group, double bytes) {
+  return group.nodes > 1 && bytes * group.size() > static_cast<double>(kGatheredAllReduceBytes);
+}
+
 std::int64_t collective_chunk_bytes(std::int64_t bytes, int devices) {
   constexpr std::int64_t kLeast = 512 << 10, kMost = 1 << 20;
   // Pieces of a chunk that many devices share still take longer on a link than their latency.

@@ -66,6 +66,22 @@ CollectiveTraffic collective_traffic(CollectiveKind, GroupShape, double bytes);
 CollectiveTraffic owners_traffic(CollectiveKind kind, GroupShape, std::span<const double> part_bytes,
                                  int rank);
 
+/// Whose part of a tensor is how large where `servers` further nodes help `nodes` to add it up: in parts of
+/// `all`, that of each node, and of each server. With these every network interface sends, and receives,
+/// as many bytes; with more servers than nodes they have all of it (BytePS, OSDI'20, 4.1).
+struct SumShares {
+  std::int64_t node = 1, server = 0, all = 1;
+};
+SumShares sum_shares(int nodes, int servers);
+
+/// What a device sends in an all-reduce that is helped by `servers` nodes, of as many devices each, which
+/// have nothing to add (CollectiveCall::servers). Through the interface of one of N nodes go
+/// 2 N (N-1) / (N^2 + k N - 2 k) B with k <= N servers, so B with k = N, and 2 (N-1) / N B with none.
+CollectiveTraffic served_traffic(GroupShape, int servers, double bytes);
+
+/// Whether an all-reduce is worth a server's help: of bytes, not of latencies alone, over several nodes.
+bool is_worth_servers(GroupShape, double bytes);
+
 /// Chunks of a tensor follow each other through the steps of a collective, so that links within and between
 /// nodes work at the same time. Bytes of a chunk of a tensor of `bytes` that `devices` share.
 std::int64_t collective_chunk_bytes(std::int64_t bytes, int devices);

@@ -67,9 +67,9 @@ struct Tree {
 
 }  // namespace
 
-TensorExtent TensorExtent::part(int index, int parts) const {
-  const std::int64_t begin = count * index / parts, end = count * (index + 1) / parts;
-  return {first + begin, end - begin};
+TensorExtent TensorExtent::part(std::int64_t begin, std::int64_t end, std::int64_t parts) const {
+  const std::int64_t from = count * begin / parts, to = count * end / parts;
+  return {first + from, to - from};
 }
 
 TensorExtent TensorChunks::operator[](std::int64_t chunk) const {
@@ -80,38 +80,60 @@ ChunkedAllReduce::ChunkedAllReduce(const GroupPlace& place, const CollectiveCall
     : values(call.to), element(dtype_bytes(call.dtype)) {
   const int devices = place.shape.size();
   me = place;
+  if (call.servers % me.shape.per_node != 0 || (call.servers > 0 && me.shape.nodes == 1))
+    me = {{devices, 1}, place.rank(), 0};
+  servers = call.servers / me.shape.per_node;
+  const int adding = me.shape.nodes - servers;
+  shares = sum_shares(adding, servers);
   chunks = {call.bytes / element, collective_chunk_bytes(call.bytes, devices) / element};
   rounds = 4;
   scratch_bytes = (chunks.each + devices) * element;  // pieces are up to an element longer than others
+  if (servers > 0)                                    // what each adds to a part, and the sum
+    scratch_bytes = std::max(
+        scratch_bytes,
+        (adding + 1) * element *
+            (chunks.each * std::max(shares.node, shares.server) / shares.all / me.shape.per_node + 2));
+}
+
+TensorExtent ChunkedAllReduce::block(TensorExtent of, int node) const {
+  const std::int64_t adding = me.shape.nodes - servers;
+  const auto end = [&](int nodes) {
+    const std::int64_t own = std::min<std::int64_t>(nodes, adding);
+    return own * shares.node + (nodes - own) * shares.server;
+  };
+  return of.part(end(node), end(node + 1), shares.all);
 }
 
 void ChunkedAllReduce::fill(CollectiveRound& work, std::int64_t chunk, int round, std::byte* scratch) const {
-  const int nodes = me.shape.nodes, per_node = me.shape.per_node;
-  const auto data = [&](TensorExtent part) { return byte_at(values, part.first * element); };
+  const int nodes = me.shape.nodes, per_node = me.shape.per_node, adding = nodes - servers;
+  const bool serves = me.node >= adding;
   const auto share = [&](int place) { return chunks[chunk].part(place, per_node); };
-  const auto block = [&](int node) { return share(me.place).part(node, nodes); };
-  // Of `ranks` each reduces the piece of its index, and then hands it to the others.
-  const auto reduce = [&](auto piece, int index, int ranks, auto rank_of) {
+  const auto block_of = [&](int node) { return block(share(me.place), node); };
+  const auto data = [&](TensorExtent part) {
+    return serves ? scratch + adding * part.count * element : byte_at(values, part.first * element);
+  };
+  // Of `ranks` each reduces the piece of its index that the first `givers` have, and then hands it to these.
+  const auto reduce = [&](auto piece, int index, int ranks, int givers, auto rank_of) {
     const std::int64_t length = piece(index).count * element;
     for_each_other(index, ranks, [&](int from, int to) {
-      work.receive(scratch + from * length, length, rank_of(from));
-      work.send(data(piece(to)), piece(to).count * element, rank_of(to));
+      if (from < givers) work.receive(scratch + from * length, length, rank_of(from));
+      if (index < givers) work.send(data(piece(to)), piece(to).count * element, rank_of(to));
     });
-    for (int i = 0; i < ranks; ++i) work.add_part(i == index ? data(piece(index)) : scratch + i * length);
+    for (int i = 0; i < givers; ++i) work.add_part(i == index ? data(piece(index)) : scratch + i * length);
     work.reduce_parts(data(piece(index)), length);
   };
-  const auto gather = [&](auto piece, int index, int ranks, auto rank_of) {
+  const auto gather = [&](auto piece, int index, int ranks, int takers, auto rank_of) {
     for_each_other(index, ranks, [&](int from, int to) {
-      work.receive(data(piece(from)), piece(from).count * element, rank_of(from));
-      work.send(data(piece(index)), piece(index).count * element, rank_of(to));
+      if (index < takers) work.receive(data(piece(from)), piece(from).count * element, rank_of(from));
+      if (to < takers) work.send(data(piece(index)), piece(index).count * element, rank_of(to));
     });
   };
   const auto on_node = [&](int place) { return me.peer_at(place); };
   const auto on_nodes = [&](int node) { return me.peer_on(node); };
-  if (round == 0 && per_node > 1) reduce(share, me.place, per_node, on_node);
-  if (round == 1 && nodes > 1) reduce(block, me.node, nodes, on_nodes);
-  if (round == 2) gather(block, me.node, nodes, on_nodes);
-  if (round == 3) gather(share, me.place, per_node, on_node);
+  if (round == 0 && per_node > 1 && !serves) reduce(share, me.place, per_node, per_node, on_node);
+  if (round == 1 && nodes > 1) reduce(block_of, me.node, nodes, adding, on_nodes);
+  if (round == 2) gather(block_of, me.node, nodes, adding, on_nodes);
+  if (round == 3 && !serves) gather(share, me.place, per_node, per_node, on_node);
 }
 
 GatherByDoubling::GatherByDoubling(const GroupPlace& place, const CollectiveCall& c, std::byte* room)

@@ -24,7 +24,8 @@ struct GroupPlace {
 /// Elements or bytes [first, first + count) of a tensor.
 struct TensorExtent {
   std::int64_t first = 0, count = 0;
-  TensorExtent part(int index, int parts) const;
+  TensorExtent part(int index, int parts) const { return part(index, index + 1, parts); }
+  TensorExtent part(std::int64_t begin, std::int64_t end, std::int64_t parts) const;
 };
 
 /// A tensor of `count` elements or bytes in equal chunks, but for the last one.
@@ -45,12 +46,19 @@ struct CollectiveAlgorithm {
   std::int64_t scratch_bytes = 0;
 };
 
+/// The last nodes may be servers, which have the sums of their parts in scratch memory: where they are no
+/// nodes of their own, each rank counts as one.
 struct ChunkedAllReduce : CollectiveAlgorithm {
   ChunkedAllReduce(const GroupPlace&, const CollectiveCall&);
   void fill(CollectiveRound&, std::int64_t chunk, int round, std::byte* scratch) const;
 
-  void* values;
+  void* values;  ///< null on a server
   std::int64_t element;
+  int servers = 0;  ///< of the nodes
+  SumShares shares;
+
+ private:
+  TensorExtent block(TensorExtent of, int node) const;  ///< which that node adds up
 };
 
 /// Short parts, by doubling: in round i a rank has the parts of 2^i ranks. The last round has what is made of

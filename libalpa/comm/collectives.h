@@ -23,7 +23,7 @@ namespace alpa {
 ///
 ///     reduce-scatter          sums within the node, to who has the share; sums over nodes, to whose it is
 ///     all-gather              the same backwards
-///     all-reduce              both, in place
+///     all-reduce              both, in place; where there are servers, they have shares of the sum too
 ///     reduce to owners        a reduce-scatter with shares of any lengths, in pieces anywhere
 ///     broadcast from owners   likewise an all-gather
 ///     all-to-all              every block straight to its receiver

@@ -26,9 +26,13 @@ std::int64_t total_bytes(std::span<const OwnedPiece> pieces) {
 }
 
 void Communicator::all_reduce(Stream& stream, void* values, std::int64_t count, DType dtype,
-                              Reduction reduction) {
+                              Reduction reduction, int servers) {
   run(*this, stream,
-      {CollectiveCall::Kind::all_reduce, nullptr, values, count * dtype_bytes(dtype), dtype, reduction});
+      {.to = values,
+       .bytes = count * dtype_bytes(dtype),
+       .dtype = dtype,
+       .reduction = reduction,
+       .servers = servers});
 }
 
 void Communicator::all_gather(Stream& stream, const void* part, void* whole, std::int64_t bytes_each) {

@@ -34,14 +34,16 @@ class ThreadCommunicator final : public Communicator {
     const bool gives_all = call.kind == Kind::reduce_scatter || call.kind == Kind::all_to_all,
                gets_all = call.kind == Kind::all_gather || call.kind == Kind::all_to_all;
     if (!is_in_place) download(stream, call.from, gives_all ? all : call.bytes, given_);
-    if (is_in_place)
+    if (call.to == nullptr)
+      got_.clear();  // a server's
+    else if (is_in_place)
       download(stream, call.to, call.bytes, got_);
     else
       got_.resize(static_cast<std::size_t>(gets_all ? all : call.bytes));
     result_ = call.to;
     CollectiveCall on_host = call;
     on_host.from = given_.data();
-    on_host.to = got_.data();
+    on_host.to = call.to ? got_.data() : nullptr;
     collectives_.start(on_host);
   }
 

@@ -1,5 +1,6 @@
 #include "libalpa/comm/collectives.h"
 
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 
 #include <mutex>
@@ -153,6 +154,75 @@ INSTANTIATE_TEST_SUITE_P(Shapes, CollectivesOnNodes,
                            return std::to_string(shape.param.nodes) + "x" +
                                   std::to_string(shape.param.per_node);
                          });
+
+struct WithServers {
+  GroupShape adding;
+  int servers;  ///< ranks
+  std::string name() const { return fmt::format("{}x{}_and_{}", adding.nodes, adding.per_node, servers); }
+};
+
+/// All-reduces in which the last ranks have nothing to add.
+class ServedAllReduce : public testing::TestWithParam<WithServers> {
+ protected:
+  const GroupShape adding_ = GetParam().adding;
+  const int servers_ = GetParam().servers;
+  /// Where servers are no nodes of their own, each rank counts as one.
+  const bool are_nodes_ = servers_ % adding_.per_node == 0;
+  const GroupShape counted_ = are_nodes_ ? adding_ : GroupShape{adding_.size(), 1};
+
+  std::vector<SentBytes> sent_by_sum(std::size_t count, const std::vector<float>& expected) const {
+    const int per_node = adding_.per_node;
+    std::vector<SentBytes> sent(static_cast<std::size_t>(adding_.size() + servers_));
+    run_on_threads(adding_.size() + servers_, [&](int rank, Communicator& group) {
+      const auto device = make_cpu_device(1);
+      const auto stream = device->make_stream();
+      group.set_nodes(consecutive_nodes(group.size(), per_node));
+      std::vector<float> values;
+      if (rank < adding_.size()) values = numbers(rank, count);
+      group.all_reduce(*stream, values.empty() ? nullptr : values.data(), static_cast<std::int64_t>(count),
+                       DType::f32, Reduction::sum, servers_);
+      if (rank < adding_.size()) {
+        EXPECT_TRUE(values == expected) << count;
+      }
+      sent[rank] = group.sent();
+    });
+    return sent;
+  }
+};
+
+TEST_P(ServedAllReduce, AddsWhatTheOthersHaveInTheirOrder) {
+  for (const std::size_t count : kCounts) sent_by_sum(count, sum_by_nodes<float>(counted_, count));
+}
+
+/// BytePS, OSDI'20: with n machines and k <= n further ones each interface takes 2 n (n-1) / (n^2 + kn - 2k)
+/// of the bytes, in either direction; with more of them the n alone are the limit.
+TEST_P(ServedAllReduce, SendsThroughEachInterfaceWhatTheFormulaSays) {
+  const int n = counted_.nodes, k = servers_ / counted_.per_node;
+  constexpr std::size_t kCount = 1'200'000;
+  const std::vector<SentBytes> sent = sent_by_sum(kCount, sum_by_nodes<float>(counted_, kCount));
+  const double bytes = 4.0 * kCount, of_bytes = k <= n ? 2.0 * n * (n - 1) / (n * n + k * n - 2 * k) : 1.0;
+  // Pieces differ from their shares of a chunk by an element at most, of which each goes to n nodes.
+  const double chunks = 1 + bytes / static_cast<double>(collective_chunk_bytes(
+                                        static_cast<std::int64_t>(bytes), static_cast<int>(sent.size())));
+  const double rounding = 4 * chunks * n * 2 * counted_.per_node;
+  std::vector<double> of_node(static_cast<std::size_t>(n + k));
+  for (std::size_t rank = 0; rank < sent.size(); ++rank)
+    of_node[rank / static_cast<std::size_t>(counted_.per_node)] +=
+        static_cast<double>(sent[rank].between_nodes + (are_nodes_ ? 0 : sent[rank].within_node));
+  for (int node = 0; node < n + k; ++node) {
+    const double expected = node < n || k <= n ? of_bytes : 1.0 * n / k;
+    EXPECT_NEAR(of_node[static_cast<std::size_t>(node)], expected * bytes, rounding) << node;
+  }
+  const CollectiveTraffic traffic = served_traffic(counted_, k, bytes);
+  EXPECT_NEAR(traffic.between_nodes * counted_.per_node, of_bytes * bytes, 1e-6 * bytes);
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, ServedAllReduce,
+                         testing::Values(WithServers{{2, 1}, 1}, WithServers{{4, 1}, 1},
+                                         WithServers{{4, 1}, 2}, WithServers{{4, 1}, 4},
+                                         WithServers{{3, 1}, 5}, WithServers{{2, 2}, 2},
+                                         WithServers{{3, 2}, 4}, WithServers{{2, 2}, 1}),
+                         [](const auto& shape) { return shape.param.name(); });
 
 TEST(Collectives, OfGroupsGoByTheNodesOfTheWhole) {
   // Two nodes of two: the first group is one rank of each node, the second likewise.
