@@ -103,7 +103,7 @@ int plan_model(const Settings& settings, const StopRequest& stop, SelectionCache
     if (!written.empty())
       AtomicFile{written};  // a folder that cannot be written is noticed before the search
   ModelDefinition model = load_model(settings.model);
-  const PlanningCosts costs =
+  PlanningCosts costs =
       planning_costs(read_planning_profile(settings.profile, app.log()), settings.cluster, app.log());
   PlannerOptions options = settings.planner;
   options.compare_with_search = true;
@@ -112,6 +112,9 @@ int plan_model(const Settings& settings, const StopRequest& stop, SelectionCache
   if (!settings.pin.empty()) options.pin = read_pin(settings.pin);
   if (!settings.constraints.empty()) options.constraints = read_constraints(settings.constraints);
   options = with_preset(std::move(options));
+  if (options.servers > 0)
+    costs.costs =
+        costs.costs.extrapolated(with_servers(costs.costs.cluster(), options.devices, options.servers));
   Plan plan = plan_with_padding(model, costs.costs, options, app.log());
   costs.state_origin(plan);
   const Graph graph = training_step_graph(model, plan.micro_batch_samples);

@@ -290,9 +290,31 @@ MachinesBesideProfile read_cluster_beside(const Cluster& measured, const std::fi
   return {cluster, ""};
 }
 
+Cluster with_servers(Cluster cluster, int devices, int servers) {
+  const auto refuse = [&](const std::string& what, const std::string& hint) {
+    throw Error(ErrorKind::usage, fmt::format("--servers {}: {}", servers, what), hint);
+  };
+  if (!cluster.parts.empty())
+    refuse(fmt::format("the nodes of cluster '{}' differ", cluster.name), "without --servers");
+  if (cluster.kind == DeviceKind::cuda)
+    refuse("GPUs add up by NCCL, which knows no ranks that have nothing to add", "without --servers");
+  const int nodes = devices > 0 ? devices / cluster.devices_per_node : cluster.nodes - servers;
+  if (devices % cluster.devices_per_node != 0)
+    refuse(fmt::format("{} devices do not fill nodes of {}", devices, cluster.devices_per_node),
+           "a multiple of that for --devices");
+  if (nodes < 2 || nodes + servers > cluster.nodes)
+    refuse(fmt::format("cluster '{}' has {}, {} of these compute", cluster.name,
+                       count_text(cluster.nodes, "node"), std::max(nodes, 0)),
+           "servers are further nodes, beside two or more that compute (--devices)");
+  cluster.nodes = nodes;
+  cluster.servers = servers;
+  return cluster;
+}
+
 std::string machines_text(const Cluster& cluster) {
-  return fmt::format("{} of {} ({})", count_text(cluster.nodes, "node"),
-                     count_text(cluster.devices_per_node, "device"), cluster.device);
+  return fmt::format("{} of {} ({}){}", count_text(cluster.nodes, "node"),
+                     count_text(cluster.devices_per_node, "device"), cluster.device,
+                     cluster.servers > 0 ? " and " + count_text(cluster.servers, "server") : "");
 }
 
 std::string cluster_fingerprint(const Cluster& cluster) {
@@ -307,6 +329,7 @@ std::string cluster_fingerprint(const Cluster& cluster) {
   if (cluster.overlap_slowdown != 1) text += " " + exact(cluster.overlap_slowdown);
   if (cluster.host_bytes_per_s != 0) text += " moves " + exact(cluster.host_bytes_per_s);
   if (cluster.host_memory_bytes != 0) text += fmt::format(" host {}", cluster.host_memory_bytes);
+  if (cluster.servers != 0) text += fmt::format(" servers {}", cluster.servers);
   for (const Cluster& part : cluster.parts) text += "\n" + cluster_fingerprint(part);
   return fingerprint(text);
 }

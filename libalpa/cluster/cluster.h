@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "libalpa/base/collective_traffic.h"
 #include "libalpa/base/constraint.h"
 #include "libalpa/base/device_kind.h"
 #include "libalpa/base/limits.h"
@@ -25,6 +26,7 @@ inline constexpr Range kNodeRange = {.low = 1, .high = kMostNodes},
                        kMemoryRange = {.low = 1 << 20, .high = 1LL << 50},
                        kTimeRange = {.low = 0, .high = 1e3}, kRateRange = {.low = 1, .high = 1e18},
                        kNicsRange = {.low = 1, .high = kMostDevicesPerNode},
+                       kServersRange = {.low = 0, .high = kMostNodes},
                        kSlowdownRange = {.low = 1, .high = 1e3};
 inline constexpr int kMostParts = 16;  ///< of a cluster: prices are held for every run of them
 
@@ -52,12 +54,20 @@ struct Cluster {
   /// Of a node's own memory, for what rests there beside the devices'; 0: not known, and for the run to see.
   std::int64_t host_memory_bytes = 0;
   DeviceKind kind = DeviceKind::cpu;  ///< of each device: cpu or cuda
+  /// Further nodes after these, like them, of which no device computes: they help to add up what all devices
+  /// have (collective_traffic.h, sum_shares). Not of a cluster with parts.
+  int servers = 0;
   /// Where nodes differ, those that are equal, as clusters of their own and in the order of their devices
   /// (cluster_parts.h). The figures above are then the worst of theirs, which hold for every device.
   std::vector<Cluster> parts = {};
   bool operator==(const Cluster&) const = default;
 
-  int devices() const { return nodes * devices_per_node; }
+  int devices() const { return nodes * devices_per_node; }  ///< that compute
+  int server_devices() const { return servers * devices_per_node; }
+  /// Whether servers help with an all-reduce of so many bytes over such a group.
+  bool serves(GroupShape group, double bytes) const {
+    return servers > 0 && group.size() == devices() && is_worth_servers(group, bytes);
+  }
   /// Consecutive devices of a node that send and receive over the same interface.
   int devices_per_nic() const { return (devices_per_node + nics_per_node - 1) / nics_per_node; }
   double flops_per_s(DType type) const {  ///< 0 as above
@@ -68,6 +78,11 @@ struct Cluster {
 /// A cluster of these parts, of which there is one at least; all have as many devices on each node, and one
 /// kind. One part alone is a cluster of equal nodes.
 Cluster cluster_of_parts(const std::string& name, std::vector<Cluster> parts);
+
+/// The first nodes of `devices` devices (0: all that are left), and `servers` more as servers. Throws
+/// Error(usage) where there are not that many, they do not fill nodes, there is but one that computes, nodes
+/// differ, or devices are GPUs, whose sums are NCCL's.
+Cluster with_servers(Cluster, int devices, int servers);
 
 /// Equal nodes with the worst figures of the parts from `first` up to `end`.
 Cluster worst_of_parts(const Cluster&, int first, int end);

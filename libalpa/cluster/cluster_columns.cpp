@@ -39,7 +39,8 @@ constexpr const char* kSlowdown = "overlap_slowdown";
 constexpr double kNoSlowdown = 1;
 
 /// Likewise: not known (0).
-constexpr const char *kHostRate = "host_bytes_per_s", *kHostMemory = "host_memory_bytes";
+constexpr const char *kHostRate = "host_bytes_per_s", *kHostMemory = "host_memory_bytes",
+                     *kServers = "servers";
 
 template <class Number>
 Number checked(const char* name, Number value, const Range& range) {
@@ -173,6 +174,7 @@ void write_cluster(H5Writer& file, const Cluster& cluster) {
   file.attribute("/cluster", kSlowdown, cluster.overlap_slowdown);
   file.attribute("/cluster", kHostRate, cluster.host_bytes_per_s);
   file.attribute("/cluster", kHostMemory, cluster.host_memory_bytes);
+  if (cluster.servers > 0) file.attribute("/cluster", kServers, cluster.servers);
   if (!cluster.parts.empty()) write_part_rows(file, cluster.parts);
 }
 
@@ -208,7 +210,10 @@ Cluster read_cluster(const H5Reader& file) {
       cluster.host_bytes_per_s = checked(kHostRate, rate, kRateRange);
   if (file.has_attribute("/cluster", kHostMemory) && file.int64_attribute("/cluster", kHostMemory) != 0)
     cluster.host_memory_bytes = integer(kHostMemory, kMemoryRange);
+  if (file.has_attribute("/cluster", kServers))
+    cluster.servers = static_cast<int>(integer(kServers, kServersRange));
   if (!file.has("/cluster/parts")) return cluster;
+  if (cluster.servers > 0) refuse("its nodes differ, and some are servers; expected one or the other");
   return cluster_of_parts(cluster.name, read_part_rows(file, cluster));
 }
 

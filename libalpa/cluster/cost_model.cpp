@@ -182,13 +182,19 @@ double CostModel::operator_seconds(const std::string& signature, const Work& wor
 double CostModel::collective_seconds(CollectiveKind kind, GroupShape group, double bytes, int active) const {
   if (group.size() <= 1) return 0;
   const auto measured = collectives_.find({kind, group});
-  if (measured != collectives_.end()) return interpolated(measured->second, bytes);
-  return estimated_collective_seconds(kind, group, bytes, active);
+  const double seconds = measured != collectives_.end()
+                             ? interpolated(measured->second, bytes)
+                             : estimated_collective_seconds(kind, group, bytes, active);
+  if (kind != CollectiveKind::all_reduce || !cluster_.serves(group, bytes)) return seconds;
+  return seconds * ratio(estimated_seconds(served_traffic(group, cluster_.servers, bytes), active),
+                         estimated_collective_seconds(kind, group, bytes, active));
 }
 
 double CostModel::all_reduce_share_seconds(GroupShape group, double bytes, int active, double most) const {
   // From one of these sizes to the next a byte takes ever less or ever more.
-  std::vector<double> sizes{most, static_cast<double>(kGatheredAllReduceBytes / group.size())};
+  const auto gathered = static_cast<double>(kGatheredAllReduceBytes / group.size());
+  std::vector<double> sizes{most, gathered};
+  if (cluster_.serves(group, most)) sizes.push_back(gathered + 1);
   if (const auto measured = collectives_.find({CollectiveKind::all_reduce, group});
       measured != collectives_.end())
     for (const SizePoint& point : measured->second) sizes.push_back(point.bytes);
@@ -202,7 +208,10 @@ double CostModel::all_reduce_share_seconds(GroupShape group, double bytes, int a
 
 double CostModel::estimated_collective_seconds(CollectiveKind kind, GroupShape group, double bytes,
                                                int active) const {
-  const CollectiveTraffic sent = collective_traffic(kind, group, bytes);
+  return estimated_seconds(collective_traffic(kind, group, bytes), active);
+}
+
+double CostModel::estimated_seconds(const CollectiveTraffic& sent, int active) const {
   const Link &within = cluster_.within_node, &between = cluster_.between_nodes;
   return sent.steps_within_node * within.latency_s + sent.steps_between_nodes * between.latency_s +
          std::max(sent.within_node / within.bytes_per_s, nic_seconds(sent.between_nodes * sharing(active)));

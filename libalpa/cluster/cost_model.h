@@ -47,7 +47,8 @@ class CostModel {
   /// Time of one collective, every group of the mesh at once. bytes as in CollectiveSample. 0 for groups of
   /// one. `active`: devices of a node that take part, in this group or another of the mesh; they share its
   /// network interfaces. Where it was not measured: the bytes of the algorithm that runs
-  /// (collective_traffic), within and between nodes at the same time.
+  /// (collective_traffic), within and between nodes at the same time. Where the cluster's servers help, it
+  /// takes less by as much as its estimate does.
   double collective_seconds(CollectiveKind, GroupShape, double bytes, int active) const;
 
   /// Of bytes that are added up together with others, in all-reduces of `most` bytes at most: whichever share
@@ -82,6 +83,7 @@ class CostModel {
   static double interpolated(const std::vector<SizePoint>&, double bytes);
   double estimate(const Work&) const;
   double estimated_collective_seconds(CollectiveKind, GroupShape, double bytes, int active) const;
+  double estimated_seconds(const CollectiveTraffic&, int active) const;
   /// Devices that share a network interface where so many of a node are at work.
   int sharing(int active) const { return std::min(active, cluster_.devices_per_nic()); }
   void calibrate(const Profile&);

@@ -24,6 +24,9 @@ namespace {
 }
 
 void check_meshes(const Plan& plan) {
+  if (plan.cluster.servers > 0 && plan.devices() != plan.cluster.devices())
+    refuse(fmt::format("its meshes have {} of {} devices, and ranks of servers come after these",
+                       plan.devices(), plan.cluster.devices()));
   std::vector<bool> taken(static_cast<std::size_t>(std::max(plan.cluster.devices(), 0)));
   for (const MeshIndex m : plan.meshes.indices()) {
     const DeviceMesh& mesh = plan.meshes[m];

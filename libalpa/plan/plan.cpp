@@ -28,6 +28,8 @@ int Plan::devices() const {
   return end;
 }
 
+int Plan::ranks() const { return devices() + cluster.server_devices(); }
+
 StageIndex stage_of_layer(const Plan& plan, int layer) {
   for (const StageIndex s : plan.stages.indices())
     if (layer >= plan.stages[s].first_layer && layer < plan.stages[s].end_layer) return s;

@@ -214,7 +214,8 @@ struct Plan {
   Prediction prediction;
 
   bool operator==(const Plan&) const = default;
-  int devices() const;
+  int devices() const;  ///< that compute
+  int ranks() const;    ///< with those of the cluster's servers
   GradientSync sync_of(ValueIndex sum) const;  ///< what `sync` says of it, or has nothing to say of
   bool has_owners() const;                     ///< of any sum
   int bucket_of(ValueIndex sum) const { return sync_of(sum).bucket; }

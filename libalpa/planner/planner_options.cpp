@@ -56,6 +56,10 @@ constexpr Preset kPresets[] = {
      "data parallelism, gradients added up beside the backward, those of tables made of gathered rows "
      "(EuroSys'19)",
      "parallax", "each", "ready"},
+    {"byteps",
+     "data parallelism without a barrier between steps, what is used first is added up first, with the help "
+     "of --servers (OSDI'20)",
+     "data-parallel", "each", "first-use", "next-forward"},
     {"zero-1", "data parallelism, optimizer states and updates sharded (SC'20), sums beside the backward",
      "zero-1"},
     {"zero-2", "likewise, gradients too", "zero-2"},
@@ -261,7 +265,12 @@ const std::vector<PlannerMethod>& planner_methods() {
 }
 
 void describe(PlannerOptions& o, OptionsVisitor& visit) {
-  visit.field("devices", o.devices, "devices to plan for; 0: all of the cluster", between(0, kMostDevices));
+  visit.field("devices", o.devices, "devices to plan for; 0: all of the cluster but --servers",
+              between(0, kMostDevices));
+  visit.field("servers", o.servers,
+              "nodes of the cluster beside these (its last) that do not compute and help to add up what all "
+              "devices add up, as BytePS's servers do; not of GPUs",
+              kServersRange);
   visit.field("micro_batches", o.micro_batches, "micro-batches per step; 0: the planner chooses",
               between(0, kMostMicroBatches));
   describe_search(o, visit);

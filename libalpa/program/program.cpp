@@ -89,6 +89,7 @@ std::vector<BufferIndex> buffers_read(const Instruction& instruction) {
                         },
                         [](const Shift& i) { return i.from; },
                         [](const OwnerCollective& i) { return i.reduces ? i.everywhere : i.owned; },
+                        [](const Serve&) { return std::vector<BufferIndex>{}; },
                         [](const Send& i) { return present({i.from}); },
                         [](const Receive&) { return std::vector<BufferIndex>{}; },
                         [](const Unpack& i) { return present({i.packed}); },
@@ -114,6 +115,7 @@ std::vector<BufferIndex> buffers_written(const Instruction& instruction) {
                         },
                         [](const Shift& i) { return i.to; },
                         [](const OwnerCollective& i) { return i.reduces ? i.owned : i.everywhere; },
+                        [](const Serve&) { return std::vector<BufferIndex>{}; },
                         [](const Send& i) { return present({i.packed}); },
                         [](const Receive& i) { return present({i.packed}); },
                         [](const Unpack& i) { return present({i.to}); },
@@ -149,6 +151,13 @@ Owner owner_of(const MeshProgram& mesh, const Instruction& instruction) {
   for (const BufferIndex b : buffers_touched(instruction))
     if (const Owner owner = mesh.buffers[b].owner; !owner.is_everybody()) return owner;
   return {};
+}
+
+std::optional<Serve> served_by(const MeshProgram& mesh, const Instruction& instruction) {
+  const auto* const convert = std::get_if<Convert>(&instruction.body);
+  if (!convert || !convert->is_served) return std::nullopt;
+  const TensorType sent = sent_type(convert->step, mesh.buffers[convert->from].tile);
+  return Serve{convert->step.axis, element_count(sent.shape), sent.dtype, convert->step.maximum};
 }
 
 bool MeshProgram::has_owners() const {

@@ -1,6 +1,7 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -92,6 +93,7 @@ struct Convert {
   BufferIndex from, to;
   BufferIndex packed, unpacked;  ///< scratch buffers where the split or gathered dimension is not outermost
   BufferIndex row_ids;           ///< of rows that have ids, gathered (ConversionStep::sent_share)
+  bool is_served = false;        ///< an all-reduce over all devices, in which Program::servers help
   bool operator==(const Convert&) const = default;
 };
 
@@ -154,7 +156,17 @@ struct MeshProgram;
 std::vector<std::int64_t> owned_bytes(const MeshProgram&, const OwnerCollective&);
 const char* owner_collective_name(bool reduces);  ///< "reduce to owners", "broadcast from owners"
 
-/// Sums these scalars over all ranks of all meshes: they are the first views of `packed`, one after another.
+/// A server's part in an all-reduce of a mesh (Convert::is_served); it needs no memory of the arena.
+struct Serve {
+  int axis = 0;  ///< of the mesh
+  std::int64_t elements = 0;
+  DType dtype = DType::f32;
+  bool maximum = false;
+  bool operator==(const Serve&) const = default;
+};
+
+/// Sums these scalars over all ranks of all meshes and of servers: they are the first views of `packed`, one
+/// after another.
 struct GlobalSum {
   std::vector<BufferIndex> scalars;
   BufferIndex packed;
@@ -166,8 +178,8 @@ struct Zero {
   bool operator==(const Zero&) const = default;
 };
 
-using InstructionBody = std::variant<Load, Compute, Convert, Shift, OwnerCollective, Send, Receive, Unpack,
-                                     GlobalSum, Zero, Copy, Fetch, Offload>;
+using InstructionBody = std::variant<Load, Compute, Convert, Shift, OwnerCollective, Serve, Send, Receive,
+                                     Unpack, GlobalSum, Zero, Copy, Fetch, Offload>;
 
 /// In which runs of its segment an instruction does something.
 enum class When {
@@ -213,6 +225,9 @@ std::vector<BufferIndex> buffers_touched(const Instruction&);  ///< those it rea
 
 /// Whose devices alone run an instruction: those that have what it touches.
 Owner owner_of(const MeshProgram&, const Instruction&);
+
+/// What servers do while a mesh runs this instruction of its own; none: nothing.
+std::optional<Serve> served_by(const MeshProgram&, const Instruction&);
 
 /// Kernels of the device alone, which an emulated one does not run.
 bool is_computation(const Instruction&);
@@ -291,6 +306,9 @@ struct StageTransfer : Transfer {
 /// A training step as data, read by the verifier, the simulator and the executor.
 struct Program {
   Indexed<MeshIndex, MeshProgram> meshes;
+  /// What ranks do that have no stage and help to add up (Cluster::servers): they come after the devices of
+  /// all meshes.
+  std::optional<MeshProgram> servers = {};
   std::vector<StageTransfer> transfers;
   int micro_batches = 1;
   std::int64_t micro_batch_samples = 0;
@@ -298,6 +316,9 @@ struct Program {
   bool corrects_updates = false;  ///< has instructions for When::norm_binds
   bool defers_updates = false;    ///< has instructions for When::of_step_before; steps may overlap each other
   Overlap overlap = Overlap::none;
+
+  /// What a place runs (place_of): -1 are the servers.
+  const MeshProgram& at(MeshIndex mesh) const { return mesh < 0 ? *servers : meshes[mesh]; }
 };
 
 /// Whether what queues in a lane is done in turn with the computation of its mesh.

@@ -6,19 +6,29 @@
 
 namespace alpa {
 
+namespace {
+
+bool has_device(const DeviceMesh& mesh, DeviceIndex device) {
+  const int first = mesh.first_device;
+  return device >= first && device < first + device_count(mesh.shape);
+}
+
+}  // namespace
+
 ProgramPlace place_of(const Program& program, DeviceIndex device) {
-  for (const MeshIndex m : program.meshes.indices()) {
-    const DeviceMesh& mesh = program.meshes[m].mesh;
-    const int first = mesh.first_device;
-    if (device >= first && device < first + device_count(mesh.shape)) return {m, coordinate_of(mesh, device)};
-  }
-  return {};
+  for (const MeshIndex m : program.meshes.indices())
+    if (const DeviceMesh& mesh = program.meshes[m].mesh; has_device(mesh, device))
+      return {m, coordinate_of(mesh, device)};
+  return {MeshIndex(), coordinate_of(program.servers->mesh, device)};
 }
 
 int device_count(const Program& program) {
   int devices = 0;
-  for (const MeshProgram& mesh : program.meshes)
+  const auto count = [&](const MeshProgram& mesh) {
     devices = std::max<int>(devices, mesh.mesh.first_device + device_count(mesh.mesh.shape));
+  };
+  for (const MeshProgram& mesh : program.meshes) count(mesh);
+  if (program.servers) count(*program.servers);
   return devices;
 }
 
@@ -33,6 +43,7 @@ Indexed<StateIndex, int> state_terms(const Graph& graph, const Program& program)
 
 std::vector<StateTile> state_tiles(const Graph& graph, const Program& program, DeviceIndex device) {
   const ProgramPlace place = place_of(program, device);
+  if (place.mesh < 0) return {};
   const MeshProgram& mesh = program.meshes[place.mesh];
   std::vector<StateTile> tiles;
   const auto add = [&](StateIndex s, BufferIndex b) {

@@ -19,12 +19,12 @@ struct StateTile {
 
 /// Where a device is in a program.
 struct ProgramPlace {
-  MeshIndex mesh;
+  MeshIndex mesh;  ///< -1: it is a server
   std::vector<int> coordinate;
 };
 ProgramPlace place_of(const Program&, DeviceIndex);
 
-int device_count(const Program&);
+int device_count(const Program&);  ///< with servers
 
 /// How many terms devices hold of each state: 1 but where State::holds_terms.
 Indexed<StateIndex, int> state_terms(const Graph&, const Program&);

@@ -73,7 +73,7 @@ std::string convert_text(const Convert& i) {
   return text +
          fmt::format(" %{} -> %{} {}{}{}", i.from, i.to, spec_text(i.step.after), with("packed", i.packed),
                      with("unpacked", i.unpacked)) +
-         with("rows of", i.row_ids);
+         with("rows of", i.row_ids) + (i.is_served ? " served" : "");
 }
 
 std::string instruction_text(const Instruction& instruction, const Graph& graph) {
@@ -89,6 +89,10 @@ std::string instruction_text(const Instruction& instruction, const Graph& graph)
             return fmt::format("{} axis {}{} ->{}", owner_collective_name(i.reduces), i.axis,
                                list(i.reduces ? i.everywhere : i.owned),
                                list(i.reduces ? i.owned : i.everywhere));
+          },
+          [](const Serve& i) {
+            return fmt::format("serve axis {}{} {} {}", i.axis, i.maximum ? " maximum" : "", i.elements,
+                               dtype_name(i.dtype));
           },
           [](const Send& i) {
             return fmt::format("send {} %{}{}", i.transfer, i.from, with("packed", i.packed));

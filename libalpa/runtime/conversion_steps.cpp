@@ -138,6 +138,7 @@ class CollectiveStep : public PreparedInstruction {
     if (convert.unpacked >= 0) unpacked_.emplace(site.mesh, convert.unpacked);
     if (is_unpacked_where_packed(step_)) unpacked_ = packed_;
     if (convert.row_ids >= 0) rows_.emplace(convert, site.mesh, group);
+    if (convert.is_served) servers_ = device_count(site.program.servers->mesh.shape);
     if (unpacked_)
       unpack_.emplace(site.device, to_.tile, sent_as_, step_.from_dimension, group, Chunks::Way::unpack);
   }
@@ -155,6 +156,7 @@ class CollectiveStep : public PreparedInstruction {
         if (call.to != call.from) rank.stream->copy_on_device(call.to, call.from, to_bytes_);
         call.kind = CollectiveCall::Kind::all_reduce;
         call.bytes = to_bytes_;
+        call.servers = servers_;
         break;
       case ConversionKind::reduce_scatter:
         call.kind = CollectiveCall::Kind::reduce_scatter;
@@ -182,7 +184,9 @@ class CollectiveStep : public PreparedInstruction {
     return progress;
   }
 
-  Communicator* partners(const StepContext& rank) const override { return (*rank.axes)[step_.axis].get(); }
+  Communicator* partners(const StepContext& rank) const override {
+    return servers_ > 0 ? rank.served : (*rank.axes)[step_.axis].get();
+  }
 
   void run_kernels(const StepContext& rank) override {
     if (pack_) pack_->run(rank, from_.at(rank), packed_->at(rank));
@@ -199,6 +203,24 @@ class CollectiveStep : public PreparedInstruction {
   std::optional<BufferAddress> packed_, unpacked_;
   std::optional<Chunks> pack_, unpack_;
   std::optional<RowsInUse> rows_;
+  int servers_ = 0;  ///< that help
+};
+
+class ServeStep : public PreparedInstruction {
+ public:
+  ServeStep(const Serve& serve, const StepSite& site) {
+    call_.bytes = serve.elements * dtype_bytes(serve.dtype);
+    call_.dtype = serve.dtype;
+    call_.reduction = serve.maximum ? Reduction::max : Reduction::sum;
+    call_.servers = device_count(site.mesh.mesh.shape);
+  }
+
+  void begin(const StepContext& rank) override { rank.served->start(*rank.stream, call_); }
+  Progress advance(const StepContext& rank) override { return rank.served->advance(*rank.stream); }
+  Communicator* partners(const StepContext& rank) const override { return rank.served; }
+
+ private:
+  CollectiveCall call_;
 };
 
 class OwnerCollectiveStep : public PreparedInstruction {
@@ -234,6 +256,10 @@ class OwnerCollectiveStep : public PreparedInstruction {
 
 std::unique_ptr<PreparedInstruction> prepare(const OwnerCollective& collective, const StepSite& site) {
   return std::make_unique<OwnerCollectiveStep>(collective, site.mesh);
+}
+
+std::unique_ptr<PreparedInstruction> prepare(const Serve& serve, const StepSite& site) {
+  return std::make_unique<ServeStep>(serve, site);
 }
 
 std::unique_ptr<PreparedInstruction> prepare(const Convert& convert, const StepSite& site) {

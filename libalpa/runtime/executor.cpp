@@ -29,6 +29,7 @@ struct Executor::State {
   StepSamples samples;
   std::vector<std::unique_ptr<Communicator>> axes, further_channels;
   std::vector<Communicator*> channels;  ///< the world first
+  std::unique_ptr<Communicator> served;
   std::optional<EmulatedClock> clock;
   StepContext context;
   SentRows sent_rows;
@@ -45,7 +46,7 @@ struct Executor::State {
   State(const Graph& g, std::vector<const Program*> p, Device& d, Communicator& w)
       : graph(g), programs(std::move(p)), device(d), world(w) {}
 
-  const MeshProgram& mine(std::size_t which) const { return programs[which]->meshes[place]; }
+  const MeshProgram& mine(std::size_t which) const { return programs[which]->at(place); }
 
   DeviceIndex device_of_rank() const { return DeviceIndex(world.rank()); }
 
@@ -63,7 +64,7 @@ struct Executor::State {
   /// overlapped is queued behind the computation.
   std::vector<Stream*> streams_of(const Program& program) {
     std::vector<Stream*> streams;
-    for (const Lane& lane : program.meshes[place].lanes) {
+    for (const Lane& lane : program.at(place).lanes) {
       if (device.kind() == DeviceKind::cuda && is_in_turn(lane.kind, program.overlap)) {
         streams.push_back(&stream());
         continue;
@@ -79,6 +80,7 @@ struct Executor::State {
   /// split. Who shares a node is what the plan says, so that it has the same bits wherever its ranks run.
   void make_communicators() {
     world.set_nodes(consecutive_nodes(world.size(), programs[0]->devices_per_node));
+    if (programs[0]->servers) served = world.duplicate();
     for (const MeshIndex s : programs[0]->meshes.indices()) {
       const DeviceMesh& mesh = programs[0]->meshes[s].mesh;
       const bool in_mesh = s == place;
@@ -172,7 +174,7 @@ Executor::Executor(const Graph& graph, std::vector<const Program*> programs, Dev
   s.lanes.emplace_back(Lane{}, device.make_stream());
   s.staging = device.allocate_staging(64);
   s.input_staging = device.allocate_staging(sizeof(StepInputs));
-  s.samples = step_samples(graph, s.programs, s.place, s.coordinate);
+  if (s.place >= 0) s.samples = step_samples(graph, s.programs, s.place, s.coordinate);
   s.metric_sums.resize(graph.metrics.size());
   std::int64_t bytes = 0, host_bytes = 0;
   for (std::size_t p = 0; p < s.programs.size(); ++p) {
@@ -190,6 +192,7 @@ Executor::Executor(const Graph& graph, std::vector<const Program*> programs, Dev
   s.context.world = &world;
   s.context.channels = &s.channels;
   s.context.axes = &s.axes;
+  s.context.served = s.served.get();
   s.context.samples = &s.samples;
   s.context.point = {seed, 0, 0, true};
   s.context.clock = costs ? &*s.clock : nullptr;

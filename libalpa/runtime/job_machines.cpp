@@ -25,7 +25,7 @@ std::string spread_text(const std::vector<int>& node_of_rank) {
 std::string other_nodes(const Plan& plan, const std::vector<int>& node_of_rank) {
   const int per_node = plan.cluster.devices_per_node;
   std::vector<int> planned;
-  for (int rank = 0; rank < plan.devices(); ++rank) planned.push_back(rank / per_node);
+  for (int rank = 0; rank < plan.ranks(); ++rank) planned.push_back(rank / per_node);
   if (planned == node_of_rank) return "";
   return fmt::format(
       "the plan has its {} ranks on nodes of {} devices ({}), this job has them on its nodes as {}",
@@ -51,7 +51,7 @@ JobMachines gather_machines(int node, const Device& device, Device& host, Commun
 }
 
 std::string check_machines(const Plan& plan, const JobMachines& job) {
-  check_rank_count(plan.devices(), static_cast<int>(job.node_of_rank.size()));
+  check_rank_count(plan.ranks(), static_cast<int>(job.node_of_rank.size()));
   const std::string others = other_nodes(plan, job.node_of_rank);
   if (job.kind == DeviceKind::emulated) return others;
   if (!others.empty())

@@ -36,7 +36,7 @@ PreparedProgram::PreparedProgram(const Graph& graph, const Program& program, Mes
                                  const std::vector<int>& coordinate, DeviceIndex rank, Device& device,
                                  std::vector<Stream*> streams, std::uint64_t seed, const CostModel* costs)
     : program_(program),
-      mesh_(program.meshes[mesh]),
+      mesh_(program.at(mesh)),
       device_(device),
       streams_(std::move(streams)),
       runs_(mesh_, program.micro_batches),
@@ -164,15 +164,38 @@ void PreparedProgram::run_one(StepContext& context, int run, int instruction,
   if (watch_) mark->clocks[micro_batch] = watch_->record(lane);
 }
 
+/// Of a server: what it runs when its mesh runs that.
+std::vector<int> PreparedProgram::beside(const Instance& instance) const {
+  const MeshProgram& served = program_.meshes.front();
+  const int segment = served.schedule[instance.run].segment;
+  const std::vector<Instruction>&theirs = served.segments[segment].instructions,
+        &ours = mesh_.segments[segment].instructions;
+  const auto sums_up = [](const Instruction& i) {
+    return std::holds_alternative<Serve>(i.body) || std::holds_alternative<GlobalSum>(i.body);
+  };
+  std::vector<int> own;
+  for (int i = 0, next = 0; i <= instance.instruction; ++i) {
+    own.clear();
+    if (!std::holds_alternative<GlobalSum>(theirs[i].body) && !served_by(served, theirs[i])) continue;
+    do {
+      own.push_back(next);
+    } while (!sums_up(ours[next++]));
+  }
+  return own;
+}
+
 void PreparedProgram::run(StepContext context, std::vector<TimelineRow>* rows) {
   if (lane_threads_) return lane_threads_->run(context, rows);
   const bool checked = !waits_.empty();
   if (checked) {
     watch_.emplace(streams_.size());
+    const bool serves = program_.servers && &mesh_ == &*program_.servers;
     for (const Instance& instance : random_order(program_, waits_, seed_++)) {
-      if (&program_.meshes[instance.mesh] != &mesh_) continue;
+      if (&program_.meshes[instance.mesh] != (serves ? &program_.meshes.front() : &mesh_)) continue;
       enter_run(context, program_, mesh_, mesh_.schedule[instance.run]);
-      run_one(context, instance.run, instance.instruction, rows);
+      if (!serves) run_one(context, instance.run, instance.instruction, rows);
+      for (const int own : serves ? beside(instance) : std::vector<int>{})
+        run_one(context, instance.run, own, rows);
     }
   }
   const bool leaves_rest = program_.defers_updates && !checked && !rows;

@@ -45,6 +45,7 @@ class PreparedProgram {
 
   PreparedStep& step_of(int segment, int instruction) { return steps_[segment][instruction]; }
   void mark(const std::vector<Dependence>&, int waiting_segment);
+  std::vector<int> beside(const Instance&) const;
   void run_one(StepContext&, int run, int instruction, std::vector<TimelineRow>* rows);
 
   const Program& program_;

@@ -36,6 +36,7 @@ struct StepContext {
   Communicator* world = nullptr;
   const std::vector<Communicator*>* channels = nullptr;        ///< of StageTransfers
   std::vector<std::unique_ptr<Communicator>>* axes = nullptr;  ///< of this rank's mesh
+  Communicator* served = nullptr;  ///< all devices and servers, for what these help to add up
   const StepInputs* inputs = nullptr;
   const StepSamples* samples = nullptr;  ///< that the inputs have
   RunPoint point;
@@ -83,6 +84,7 @@ std::unique_ptr<PreparedInstruction> prepare(const Compute&, const StepSite&);
 std::unique_ptr<PreparedInstruction> prepare(const Convert&, const StepSite&);
 std::unique_ptr<PreparedInstruction> prepare(const Shift&, const StepSite&);
 std::unique_ptr<PreparedInstruction> prepare(const OwnerCollective&, const StepSite&);
+std::unique_ptr<PreparedInstruction> prepare(const Serve&, const StepSite&);
 std::unique_ptr<PreparedInstruction> prepare(const Send&, const StepSite&);
 std::unique_ptr<PreparedInstruction> prepare(const Receive&, const StepSite&);
 std::unique_ptr<PreparedInstruction> prepare(const Unpack&, const StepSite&);

@@ -43,6 +43,7 @@ Cluster small_cluster(const TinyCase& c) {
   const bool is_made_of_another = shares_meshes(c) && !of_shared_meshes(c);
   cluster.devices_per_node = (is_made_of_another ? 2 * c.devices : c.devices) / c.nodes;
   cluster.between_nodes = {1e-5, 1e9};
+  cluster.servers = c.servers;
   cluster.memory_bytes = 1 << 30;
   cluster.memory_bytes_per_s = 1e10;
   // So slow that splitting even these models' products pays, where a plan may leave them whole.
@@ -255,6 +256,7 @@ std::string TinyCase::name() const {
                      (nodes > 1 ? "_" + std::to_string(nodes) + "nodes" : "") +
                      (transfers != kFastestTransfers ? "_" + transfers : "") +
                      (compression_rank > 0 ? "_rank" + std::to_string(compression_rank) : "") +
+                     (servers > 0 ? "_" + std::to_string(servers) + "servers" : "") +
                      (gradient_delay > 0 ? "_delay" + std::to_string(gradient_delay) : "");
   for (char& c : text)
     if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
@@ -304,7 +306,7 @@ TinyCurve TinyTraining::run(int steps, Device& device, Communicator& world,
   const Program training = lower(graph_, plan_, Purpose::train, device.kind()),
                 evaluation = lower(graph_, plan_, Purpose::evaluate, device.kind());
   Executor executor(graph_, {&training, &evaluation}, device, world, 1);
-  const auto arena_of = [&](const Program& program) { return program.meshes[executor.mesh()].memory.total; };
+  const auto arena_of = [&](const Program& program) { return program.at(executor.mesh()).memory.total; };
   EXPECT_EQ(executor.arena_bytes(), std::max(arena_of(training), arena_of(evaluation)));
   initialize_states(executor, graph_, 1);
   TinyCurve curve;
@@ -352,7 +354,7 @@ TinyCurve TinyTraining::run_on_threads(int steps,
   TinyCurve first;
   TermsOfStates states;
   std::mutex one_rank;
-  alpa::run_on_threads(plan_.devices(), [&](int rank, Communicator& world) {
+  alpa::run_on_threads(plan_.ranks(), [&](int rank, Communicator& world) {
     const std::unique_ptr<Device> device = device_of_rank();
     const auto at_end = [&](Executor& executor) {
       const std::lock_guard lock(one_rank);

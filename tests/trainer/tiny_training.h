@@ -36,6 +36,7 @@ struct TinyCase {
   std::int64_t gradient_delay = 0;    ///< steps
   std::string constraints = "";       ///< a file of them, under which a plan is looked for
   bool sparse = false;                ///< gradients of embeddings
+  int servers = 0;                    ///< further nodes
   bool wire_bound = false;            ///< links are so slow that nothing but bytes counts
 
   std::string name() const;  ///< of letters, digits and '_'

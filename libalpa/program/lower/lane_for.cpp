@@ -25,6 +25,9 @@ Lane lane_for(const InstructionBody& body, const std::vector<StageTransfer>& tra
                         [](const OwnerCollective& i) {
                           return Lane{LaneKind::collective, i.axis, {}, {}};
                         },
+                        [](const Serve& i) {
+                          return Lane{LaneKind::collective, i.axis, {}, {}};
+                        },
                         [&](const Send& i) { return message_lane(LaneKind::send, i.transfer); },
                         [&](const Receive& i) { return message_lane(LaneKind::receive, i.transfer); },
                         [](const Unpack&) { return Lane{}; },

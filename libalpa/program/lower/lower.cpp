@@ -9,6 +9,7 @@
 #include "libalpa/program/lower/memory.h"
 #include "libalpa/program/lower/mesh_lowering.h"
 #include "libalpa/program/lower/message_slots.h"
+#include "libalpa/program/lower/servers.h"
 
 namespace alpa {
 namespace {
@@ -172,6 +173,7 @@ Program lower(const Graph& graph, const Plan& plan, Purpose purpose, DeviceKind 
     make_room(may_fetch_ahead, false, false);
     program.meshes.push_back(std::move(mesh));
   }
+  add_servers(program, plan.cluster);
   return program;
 }
 
@@ -182,6 +184,7 @@ void set_micro_batches(Program& program, const Plan& plan, int micro_batches) {
     set_schedule(program.meshes[m], orders[m]);
     assign_slots(program.meshes[m]);
   }
+  if (program.servers) program.servers->schedule = program.meshes[MeshIndex(0)].schedule;
 }
 
 }  // namespace alpa

@@ -56,6 +56,12 @@ double seconds_of(const Program& program, const MeshProgram& stage, const Instru
           [&](const OwnerCollective& i) {
             return owners_seconds(i.reduces, owned_bytes(stage, i), stage.mesh, i.axis, costs);
           },
+          [&](const Serve& i) {
+            const GroupShape all = all_devices(program);
+            return all_costs.collective_seconds(CollectiveKind::all_reduce, all,
+                                                static_cast<double>(i.elements * dtype_bytes(i.dtype)),
+                                                all.per_node);
+          },
           [&](const Send& i) { return copy(i.packed); },
           [&](const Receive& i) {
             const StageTransfer& transfer = program.transfers[i.transfer];
@@ -324,6 +330,7 @@ TimeKind time_kind(const Instruction& instruction) {
                         },
                         [](const Shift&) { return TimeKind::collective; },
                         [](const OwnerCollective&) { return TimeKind::collective; },
+                        [](const Serve&) { return TimeKind::collective; },
                         [](const Send&) { return TimeKind::transfer; },
                         [](const Receive&) { return TimeKind::transfer; },
                         [](const Unpack&) { return TimeKind::transfer; },
@@ -346,6 +353,7 @@ std::string instruction_label(const Instruction& instruction, const Graph& graph
           [](const OwnerCollective& i) {
             return fmt::format("{} {}", owner_collective_name(i.reduces), i.axis);
           },
+          [](const Serve& i) { return fmt::format("serve {}", i.axis); },
           [](const Send& i) { return fmt::format("send {}", i.transfer); },
           [](const Receive& i) { return fmt::format("receive {}", i.transfer); },
           [](const Unpack& i) { return fmt::format("unpack {}", i.transfer); },

@@ -33,6 +33,9 @@ std::string cost_kind(const Program& program, const MeshProgram& mesh, const Ins
             return kind_on_axis(i.reduces ? CollectiveKind::reduce_scatter : CollectiveKind::all_gather,
                                 program, mesh, i.axis);
           },
+          [&](const Serve&) {
+            return cost_kind_of_collective(CollectiveKind::all_reduce, all_devices(program).nodes > 1);
+          },
           [](const Send&) { return std::string(kCostOfCopies); },
           [&](const Receive& i) {
             return cost_kind_of_collective(
