@@ -85,7 +85,14 @@ ChunkedAllReduce::ChunkedAllReduce(const GroupPlace& place, const CollectiveCall
   servers = call.servers / me.shape.per_node;
   const int adding = me.shape.nodes - servers;
   shares = sum_shares(adding, servers);
-  chunks = {call.bytes / element, collective_chunk_bytes(call.bytes, devices) / element};
+  std::int64_t chunk_bytes = collective_chunk_bytes(call.bytes, devices);
+  if (servers > 0) {
+    // Most of a chunk goes one way at a time: the more there are, the more others go the other way meanwhile.
+    constexpr std::int64_t kChunks = 16, kLeast = 128 << 10;
+    chunk_bytes = std::clamp(call.bytes / kChunks, kLeast, chunk_bytes / 2);
+    flights = kMostFlights;
+  }
+  chunks = {call.bytes / element, chunk_bytes / element};
   rounds = 4;
   scratch_bytes = (chunks.each + devices) * element;  // pieces are up to an element longer than others
   if (servers > 0)                                    // what each adds to a part, and the sum

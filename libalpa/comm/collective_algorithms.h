@@ -39,9 +39,12 @@ struct TensorChunks {
 // `rounds` rounds, and fill() says which messages and results a round has. `scratch` is the chunk's own, of
 // scratch_bytes.
 
+inline constexpr int kMostFlights = 6;
+
 struct CollectiveAlgorithm {
   GroupPlace me;
   TensorChunks chunks;
+  int flights = 3;  ///< chunks under way at a time, kMostFlights at most
   int rounds = 1;
   std::int64_t scratch_bytes = 0;
 };

@@ -104,7 +104,7 @@ void Collectives::start(const CollectiveCall& call) {
   reduction_ = call.reduction;
   chunks_left_ = extent().chunks.number();
   used_ = std::span(flights_).first(
-      static_cast<std::size_t>(std::min<std::int64_t>(std::ssize(flights_), chunks_left_)));
+      static_cast<std::size_t>(std::min<std::int64_t>(extent().flights, chunks_left_)));
   for (Flight& flight : used_) {
     if (std::ssize(flight.scratch) < extent().scratch_bytes)
       flight.scratch.resize(static_cast<std::size_t>(extent().scratch_bytes));

@@ -82,7 +82,7 @@ class Collectives {
   std::int64_t chunks_left_ = 0;
   DType dtype_ = DType::f32;
   Reduction reduction_ = Reduction::sum;
-  std::array<Flight, 3> flights_;
+  std::array<Flight, kMostFlights> flights_;
   std::span<Flight> used_;
   std::vector<std::byte> gathered_;
   OwnedParts parts_;

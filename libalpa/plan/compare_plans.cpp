@@ -60,6 +60,7 @@ std::string compare_plans(const Plan& a, const Plan& b) {
   differ("graph", a.graph_fingerprint, b.graph_fingerprint);
   differ("profile", a.profile_fingerprint, b.profile_fingerprint);
   differ("extrapolated from", a.extrapolated_from, b.extrapolated_from);
+  differ("servers", std::to_string(a.cluster.servers), std::to_string(b.cluster.servers));
   differ("cluster", cluster_fingerprint(a.cluster), cluster_fingerprint(b.cluster));
   differ("method", a.method, b.method);
   differ("schedule", a.schedule, b.schedule);

@@ -231,8 +231,10 @@ std::string overview(const PlanFacts& f) {
 std::string plan_heading(const PlanFacts& f) {
   const bool overlaps = f.overlap != overlap_name(Overlap::none);
   const bool updates_early = f.updates != update_order_name(UpdateOrder::after_norm);
-  return fmt::format("{} on {} of '{}': {}, {} of {}, schedule {}{}{}{}, by {}\n", f.model,
-                     count_text(f.devices, "device"), f.cluster.name, f.split,
+  const int servers = f.cluster.servers;
+  return fmt::format("{} on {}{} of '{}': {}, {} of {}, schedule {}{}{}{}, by {}\n", f.model,
+                     count_text(f.devices, "device"),
+                     servers > 0 ? " and " + count_text(servers, "server") : "", f.cluster.name, f.split,
                      count_text(f.micro_batches, "micro-batch"), count_text(f.micro_batch_samples, "sample"),
                      f.schedule, overlaps ? ", overlap " + f.overlap : "",
                      updates_early ? ", updates " + f.updates : "",

@@ -199,6 +199,7 @@ std::string program_text(const Program& program, const Graph& graph) {
     text += route_text(transfer);
   }
   for (const MeshProgram& mesh : program.meshes) text += mesh_program_text(mesh, graph);
+  if (program.servers) text += "servers: " + mesh_program_text(*program.servers, graph);
   return text;
 }
 

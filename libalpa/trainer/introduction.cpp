@@ -11,8 +11,9 @@ std::vector<std::string> introduction(const RunFacts& run) {
   const TrainingOptions& options = run.options;
   const BatchReader& reader = *run.data.reader;
   std::vector<std::string> lines{
-      fmt::format("{}: {} parameters, {} on {}", run.model, run.parameters, run.device,
-                  count_text(run.ranks, "rank")),
+      fmt::format("{}: {} parameters, {} on {}{}", run.model, run.parameters, run.device,
+                  count_text(run.ranks, "rank"),
+                  run.servers > 0 ? fmt::format(", {} of which serve", run.servers) : ""),
       fmt::format("data: {}, {}{} a step, {} to train on", reader.description(),
                   count_text(options.batch, "sample"),
                   run.data.tokens ? " of " + count_text(options.sequence, "token") : "",

@@ -13,7 +13,7 @@ struct RunFacts {
   std::string model;
   std::int64_t parameters = 0;
   std::string device;
-  int ranks = 1;
+  int ranks = 1, servers = 0;    ///< of the ranks
   std::int64_t input_bytes = 0;  ///< that samples take of a rank's host memory
   const TrainingData& data;
   const TrainingData* evaluation_data = nullptr;  ///< null: of `data`

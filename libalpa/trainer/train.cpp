@@ -130,6 +130,7 @@ class Run {
                        parameter_count(graph_),
                        ranks_.device.description(),
                        ranks_.control.size(),
+                       plan_.cluster.server_devices(),
                        memory_.input,
                        data_,
                        evaluation_data_ ? &*evaluation_data_ : nullptr,
@@ -247,10 +248,10 @@ class Run {
     m->flops = flops_;
     if (plan_.prediction.step_s > 0) m->predicted_step_s = plan_.prediction.step_s;
     if (data_sheet_flops_per_s_) {
-      m->peak_flops_per_s = *data_sheet_flops_per_s_ * ranks_.control.size();
+      m->peak_flops_per_s = *data_sheet_flops_per_s_ * plan_.devices();
       m->peak_origin = "data sheet";
     } else if (is_planned_here_ && !is_emulated()) {
-      m->peak_flops_per_s = flops_per_s(plan_.cluster, ranks_.control.size(), float_type(options_.precision));
+      m->peak_flops_per_s = flops_per_s(plan_.cluster, plan_.devices(), float_type(options_.precision));
       m->peak_origin = plan_.is_measured() ? "measured" : "table";
     }
     m->memory_bytes = allocated_bytes_;

@@ -201,9 +201,9 @@ TEST_P(ServedAllReduce, SendsThroughEachInterfaceWhatTheFormulaSays) {
   constexpr std::size_t kCount = 1'200'000;
   const std::vector<SentBytes> sent = sent_by_sum(kCount, sum_by_nodes<float>(counted_, kCount));
   const double bytes = 4.0 * kCount, of_bytes = k <= n ? 2.0 * n * (n - 1) / (n * n + k * n - 2 * k) : 1.0;
-  // Pieces differ from their shares of a chunk by an element at most, of which each goes to n nodes.
-  const double chunks = 1 + bytes / static_cast<double>(collective_chunk_bytes(
-                                        static_cast<std::int64_t>(bytes), static_cast<int>(sent.size())));
+  // Pieces differ from their shares of a chunk, of 128 KiB or more, by an element at most; each goes to n
+  // nodes.
+  const double chunks = 1 + bytes / (128 << 10);
   const double rounding = 4 * chunks * n * 2 * counted_.per_node;
   std::vector<double> of_node(static_cast<std::size_t>(n + k));
   for (std::size_t rank = 0; rank < sent.size(); ++rank)

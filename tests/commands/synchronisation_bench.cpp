@@ -2,8 +2,8 @@
 // nothing of the planner.
 //
 //   bench_synchronisation [--check] [--row ROW] [--rounds N] [--steps N] [--plot FILE.svg]
-//     ROW: overlap, hybrid, crossover, buckets, priority, zero, owners, sparse, wire, low-rank, delay,
-//     presets, bandwidth, pairs
+//     ROW: overlap, hybrid, crossover, buckets, priority, zero, owners, servers, sparse, wire, low-rank,
+//     delay, presets, bandwidth, pairs
 //
 // A perceptron of equal layers (sparse: NeuMF), data-parallel over four emulated hosts of one rank at 1
 // Gbit/s; computations are emulated. Medians of rounds in turn. Targets stand in
@@ -29,16 +29,19 @@ namespace {
 struct Way {
   std::string options;  ///< of alpa-plan
   const char* model = "model.toml";
+  int servers = 0;  ///< further hosts
 
   std::string text() const {
-    return options + (std::string_view(model) == "model.toml" ? "" : fmt::format(", {}", model));
+    return options + (std::string_view(model) == "model.toml" ? "" : fmt::format(", {}", model)) +
+           (servers > 0 ? fmt::format(" --servers {}", servers) : "");
   }
 };
 
 class Measuring {
  public:
-  Measuring(int samples, double tflops, double latency_us, int rounds, int steps, int clip = 0)
-      : rounds_(rounds), steps_(steps), batch_(kHosts * samples) {
+  Measuring(int samples, double tflops, double latency_us, int rounds, int steps, int clip = 0,
+            double mbit = kMbit)
+      : rounds_(rounds), steps_(steps), batch_(kHosts * samples), mbit_(mbit) {
     runs_.written("model.toml", perceptron(static_cast<int>(kWidth), kLayers, kHosts * samples, clip));
     runs_.written("bf16.toml",
                   "base = \"model.toml\"\nname = \"bf16\"\n[training]\ngradient_wire = \"bf16\"\n");
@@ -53,12 +56,14 @@ class Measuring {
                             "users = {}\nitems = {}\nfactors = {}\nwidth = {}\n[training]\n"
                             "batch = {}\nembedding_gradients = \"{}\"\n",
                             ALPA_SOURCE_DIR, gradients, kIds, kIds, kNumbers, kNumbers, batch_, gradients));
-    cluster_ = runs_.written("cluster.toml", emulated_cluster(kHosts, kMbit, tflops, latency_us, 1e5));
+    cluster_ = runs_.written("cluster.toml",
+                             emulated_cluster(2 * kHosts, mbit, tflops, latency_us, 1e5, "CPU, emulated"));
   }
 
   double planned_s(const Way& way) const {
-    runs_.run(fmt::format("alpa-plan {} --cluster {} --micro-batches 1 {} --force --out {}",
-                          runs_.path(way.model), cluster_, way.options, runs_.path("plan.h5")));
+    runs_.run(fmt::format(
+        "alpa-plan {} --cluster {} --devices {} --servers {} --micro-batches 1 {} --force --out {}",
+        runs_.path(way.model), cluster_, kHosts, way.servers, way.options, runs_.path("plan.h5")));
     return read_plan(runs_.path("plan.h5")).prediction.step_s;
   }
 
@@ -73,7 +78,8 @@ class Measuring {
     for (int round = 0; round < rounds_; ++round)
       for (std::size_t w = 0; w < ways.size(); ++w) {
         const std::string run = runs_.path(fmt::format("run{}-{}", w, round));
-        runs_.run({kHosts, kHosts, fmt::format("{}", kMbit)},
+        const int hosts = kHosts + ways[w].servers;
+        runs_.run({hosts, hosts, fmt::format("{}", mbit_)},
                   fmt::format("alpa-train {} --data synthetic:{} --threads 1 --steps {} --run-dir {} "
                               "--device emulated",
                               plan_file(w), std::max(1024, batch_), steps_, run));
@@ -92,6 +98,7 @@ class Measuring {
   std::string plan_file(std::size_t way) const { return runs_.path(fmt::format("plan{}.h5", way)); }
 
   int rounds_, steps_, batch_;
+  double mbit_;  ///< of links
   TimedRuns runs_;
   std::string cluster_;
 };
@@ -222,6 +229,21 @@ void owners_row(const Options& o, HeldTargets& tally) {
   hold_gain(o, tally, formula.lone_owner_s() / formula.in_turn_s(), s[0] / s[2]);
 }
 
+/// Sums alone, with the help of further hosts (BytePS, OSDI'20).
+void servers_row(const Options& o, HeldTargets& tally) {
+  constexpr int samples = 16;
+  constexpr double flops_per_s = 1e15;  // so that nothing but sums counts
+  constexpr double mbit = 200;          // as twice the hosts send all the time, which takes cores
+  const std::string one = "--method data-parallel --sync one";
+  fmt::print("hosts that help {} others to add up, at {} Mbit/s\n", kHosts, mbit);
+  const std::vector<double> s =
+      Measuring(samples, flops_per_s / 1e12, 50, o.rounds, o.steps, 0, mbit)
+          .run({{one}, {one, "model.toml", kHosts / 2}, {one, "model.toml", kHosts}});
+  const auto gain = [](int servers) { return Formula::served_s(0) / Formula::served_s(servers); };
+  hold_gain(o, tally, gain(kHosts / 2), s[0] / s[1]);
+  hold_gain(o, tally, gain(kHosts), s[0] / s[2]);
+}
+
 /// Gradients of tables as sums, as rows of ids, and as rows of ids that differ.
 void sparse_row(const Options& o, HeldTargets& tally) {
   const Formula formula{4096, 1e12};
@@ -285,12 +307,11 @@ struct Row {
   std::string_view name;
   void (*run)(const Options&, HeldTargets&);
 };
-constexpr Row kRows[] = {
-    {"overlap", overlap_row},     {"hybrid", hybrid_row},     {"crossover", crossover_row},
-    {"buckets", buckets_row},     {"priority", priority_row}, {"zero", zero_row},
-    {"owners", owners_row},       {"sparse", sparse_row},     {"wire", wire_row},
-    {"low-rank", low_rank_row},   {"delay", delay_row},       {"presets", presets_row},
-    {"bandwidth", bandwidth_row}, {"pairs", pairs_row}};
+constexpr Row kRows[] = {{"overlap", overlap_row}, {"hybrid", hybrid_row},       {"crossover", crossover_row},
+                         {"buckets", buckets_row}, {"priority", priority_row},   {"zero", zero_row},
+                         {"owners", owners_row},   {"servers", servers_row},     {"sparse", sparse_row},
+                         {"wire", wire_row},       {"low-rank", low_rank_row},   {"delay", delay_row},
+                         {"presets", presets_row}, {"bandwidth", bandwidth_row}, {"pairs", pairs_row}};
 
 int run(const std::vector<std::string>& words) {
   bool check = false;
@@ -304,9 +325,10 @@ int run(const std::vector<std::string>& words) {
     if (i + 1 < words.size() && words[i] == "--steps") options.steps = std::stoi(words[i + 1]);
   }
   if (!row.empty() && std::ranges::find(kRows, row, &Row::name) == std::end(kRows))
-    throw Error(ErrorKind::usage, "no row is called " + row,
-                "overlap, hybrid, crossover, buckets, priority, zero, owners, sparse, wire, low-rank, delay, "
-                "presets, bandwidth or pairs");
+    throw Error(
+        ErrorKind::usage, "no row is called " + row,
+        "overlap, hybrid, crossover, buckets, priority, zero, owners, servers, sparse, wire, low-rank, "
+        "delay, presets, bandwidth or pairs");
   if (const int status = status_of_hosts(); status != 0) return status;
   TomlDocument document = read_toml(ALPA_SOURCE_DIR "/tests/commands/synchronisation_targets.toml");
   options.of_formula = document.root().number("of_formula");

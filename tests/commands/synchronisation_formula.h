@@ -34,6 +34,13 @@ struct Formula {
   }
   double more_products_s() const { return 2 * (kHosts - 1) * samples * weights() / flops_per_s; }
 
+  /// All sums with k <= P further hosts, which makes 2 P (P - 1) / (P^2 + k P - 2 k) of their bytes (BytePS,
+  /// OSDI'20).
+  static double served_s(double k) {
+    const double p = kHosts, bytes = 4 * (weights() + others());
+    return 2 * p * (p - 1) / (p * p + k * p - 2 * k) * bytes / kBytesPerS;
+  }
+
   double in_turn_s() const { return forward_s() + backward_s() + sums_s(weights() + others()); }
   /// One device adds up all of it and hands it out (a lone parameter server): its interface takes the bytes
   /// of all others, once in each direction.

@@ -54,10 +54,10 @@ constexpr double link_bytes_per_s(double mbit) { return mbit / 8 * 1e6 * 1448 / 
 
 /// A cluster file of emulated hosts of one device each that are joined by such links.
 inline std::string emulated_cluster(int hosts, double mbit, double tflops, double latency_us,
-                                    double memory_gb_per_s) {
+                                    double memory_gb_per_s, const char* device = "emulated") {
   return fmt::format(R"(
 name = "hosts"
-device = "emulated"
+device = "{}"
 nodes = {}
 devices_per_node = 1
 memory_gib = 8
@@ -68,7 +68,8 @@ launch_us = 0
 within_node = {{ latency_us = 5, gb_per_s = 3 }}
 between_nodes = {{ latency_us = {}, gb_per_s = {} }}
 )",
-                     hosts, tflops, tflops, memory_gb_per_s, latency_us, link_bytes_per_s(mbit) / 1e9);
+                     device, hosts, tflops, tflops, memory_gb_per_s, latency_us,
+                     link_bytes_per_s(mbit) / 1e9);
 }
 
 /// A model file of a perceptron of equal layers, of that many features.

@@ -198,6 +198,7 @@ JsonObject facts_json(const PlanFacts& f) {
                           .set("device", f.cluster.device)
                           .set("nodes", f.cluster.nodes)
                           .set("devices_per_node", f.cluster.devices_per_node)
+                          .set("servers", f.cluster.servers)
                           .set("memory_bytes", f.cluster.memory_bytes)
                           .set("parts", array_of(f.cluster.parts, part_json)))
       .set("devices", f.devices)

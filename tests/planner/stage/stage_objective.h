@@ -61,6 +61,7 @@ struct ObjectiveCase {
   bool has_latency = true;           ///< messages and kernels take time to start
   bool offloads = false;             ///< what updates alone take rests on the host, or
   bool offloads_parameters = false;  ///< they too
+  int servers = 0;                   ///< each device is a node then
 };
 
 inline void PrintTo(const ObjectiveCase& c, std::ostream* out) {
@@ -107,6 +108,11 @@ class StageObjective : public testing::TestWithParam<ObjectiveCase> {
   static Cluster cluster() {
     Cluster cluster = small_cluster(GetParam().on_nodes ? device_count(GetParam().mesh) : 8);
     if (GetParam().on_nodes) cluster.nodes = GetParam().stages;
+    if (GetParam().servers > 0) {
+      cluster.nodes = device_count(GetParam().mesh);
+      cluster.devices_per_node = 1;
+      cluster.servers = GetParam().servers;
+    }
     if (!GetParam().has_latency)
       cluster.within_node.latency_s = cluster.between_nodes.latency_s = cluster.launch_s = 0;
     if (GetParam().offloads || GetParam().form == RecomputeForm::offload) cluster.host_bytes_per_s = 3e9;
@@ -295,7 +301,8 @@ inline std::string case_name(const testing::TestParamInfo<ObjectiveCase>& test) 
          (c.overlap == Overlap::none ? "" : std::string("_overlaps_") + overlap_name(c.overlap)) +
          (c.updates == UpdateOrder::after_norm ? "" : "_updates_before_norm") +
          (c.has_latency ? "" : "_without_latency") + (c.offloads ? "_offloads" : "") +
-         (c.offloads_parameters ? "_parameters" : "");
+         (c.offloads_parameters ? "_parameters" : "") +
+         (c.servers > 0 ? "_" + std::to_string(c.servers) + "servers" : "");
 }
 
 }  // namespace alpa

@@ -122,6 +122,8 @@ INSTANTIATE_TEST_SUITE_P(
             .model = "powersgd", .mesh = {4}, .stages = 1, .micro_batches = 2, .overlap = Overlap::all},
         before_norm({"powersgd", {2}, 1, 2, 0}), offloading({"powersgd", {2}, 1, 2, 0}),
         ObjectiveCase{"delayed", {2}, 1, 2, 0}, ObjectiveCase{"delayed", {2, 2}, 2, 4, 2},
+        ObjectiveCase{.model = "gpt", .mesh = {4}, .stages = 1, .micro_batches = 2, .servers = 2},
+        ObjectiveCase{.model = "bf16_wire", .mesh = {4}, .stages = 1, .micro_batches = 1, .servers = 4},
         ObjectiveCase{"sparse", {2}, 1, 2, 0}, ObjectiveCase{"sparse", {4}, 2, 4, 2},
         ObjectiveCase{"sparse", {2, 2}, 1, 2, 0}, before_norm({"delayed", {2}, 1, 2, 0}),
         offloading({"delayed", {2}, 1, 2, 0}), before_norm({"bf16_wire", {4}, 1, 2, 0}),
