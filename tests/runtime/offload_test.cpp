@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "libalpa/plan/check_plan.h"
+#include "libalpa/program/lower/lower.h"
 #include "libalpa/program/order/verify.h"
 #include "tests/trainer/tiny_training.h"
 

@@ -83,7 +83,9 @@ int recomputed_layers(Rematerialize rematerialize, int layers) {
                                                      : layers;
 }
 
-bool has_named_axes(const TinyCase& c) { return c.method.find(" x ") != std::string::npos; }
+bool has_named_axes(const TinyCase& c) {
+  return c.method.find(" x ") != std::string::npos || c.method.find(", ") != std::string::npos;
+}
 
 std::vector<std::string> parts_between(const std::string& text, const std::string& separator) {
   std::vector<std::string> parts;
@@ -94,12 +96,14 @@ std::vector<std::string> parts_between(const std::string& text, const std::strin
   return parts;
 }
 
-/// "data x tensor, data x data x data": two stages of two devices along each axis.
+/// "data x tensor, data x data x data": two stages of two devices along each axis. Where the schedule has two
+/// stages on each mesh, so have these.
 PinnedPlan on_named_axes(const TinyCase& c) {
   const std::vector<std::string> stages = parts_between(c.method, ", ");
   const int layers = static_cast<int>(tiny_graph(c, kBatch / c.micro_batches).layers.size()),
             count = static_cast<int>(stages.size());
-  std::string pin = fmt::format("micro_batches = {}\nschedule = \"{}\"\n", c.micro_batches, c.schedule);
+  std::string pin = fmt::format("micro_batches = {}\nschedule = \"{}\"\nstages_per_mesh = {}\n",
+                                c.micro_batches, c.schedule, of_shared_meshes(c) ? 2 : 1);
   for (int stage = 0; stage < count; ++stage) {
     const std::vector<std::string> axes = parts_between(stages[static_cast<std::size_t>(stage)], " x ");
     const int own = layers * (stage + 1) / count - layers * stage / count;

@@ -331,8 +331,18 @@ TEST(Simulator, GivesNoInstructionForNothing) {
   Lowered owned = two_stages_of_two();
   owned.plan.sync = with_owners(owned.plan, GraphUses(owned.graph), OwnerRule::even);
   owned.program = lower(owned.graph, owned.plan);
-  for (const Lowered& lowered : {corrected, offloaded, owned})
-    for (const MeshProgram& stage : lowered.program.meshes)
+  Cluster with_servers = small_cluster(1);
+  with_servers.nodes = 4;
+  with_servers.servers = 2;
+  PlannerOptions in_one_sum;
+  in_one_sum.sync = "one";
+  const Lowered served =
+      pinned("[[stage]]\nlayers = 4\nmesh = [4]\naxes = [\"data\"]\nstate_sharding = \"none\"\n",
+             with_servers, in_one_sum);
+  for (const Lowered& lowered : {corrected, offloaded, owned, served}) {
+    std::vector<MeshProgram> programs(lowered.program.meshes.begin(), lowered.program.meshes.end());
+    if (lowered.program.servers) programs.push_back(*lowered.program.servers);
+    for (const MeshProgram& stage : programs)
       for (const Segment& segment : stage.segments) {
         const std::vector<double> seconds = instruction_seconds(lowered.program, stage, segment, costs);
         for (std::size_t i = 0; i < seconds.size(); ++i) {
@@ -340,6 +350,7 @@ TEST(Simulator, GivesNoInstructionForNothing) {
           kinds.insert(segment.instructions[i].body.index());
         }
       }
+  }
   EXPECT_EQ(kinds.size(), std::variant_size_v<InstructionBody>) << "the programs lack a kind of instruction";
 }
 

@@ -1,0 +1,41 @@
+#!/bin/bash
+# Two nodes train with a third that helps to add up, and go on without it: checkpoints and losses are the same.
+# shellcheck source-path=SCRIPTDIR source=jobs.sh
+. "$(dirname "$0")/jobs.sh"
+
+cat >cluster.toml <<'TOML'
+name = "three-nodes"
+device = "CPU, 1 thread"
+nodes = 3
+devices_per_node = 1
+memory_gib = 1
+f32_tflops = 0.05
+memory_gb_per_s = 8
+launch_us = 1
+within_node = { latency_us = 5, gb_per_s = 3 }
+between_nodes = { latency_us = 50, gb_per_s = 0.1 }
+TOML
+
+make_plan() { # its file, options of alpa-plan
+  "$ALPA_BIN/alpa-plan" "$source/tests/data/tiny_gpt.toml" --cluster cluster.toml --devices 2 --micro-batches 1 \
+    --method data-parallel --sync one --out "$1" "${@:2}" >>log
+}
+
+train() { # ranks, plan, run folder, steps
+  timeout 120 srun --mpi=pmi2 --kill-on-bad-exit=1 --nodes="$1" --ntasks="$1" --ntasks-per-node=1 \
+    "$ALPA_BIN/alpa-train" "$2" --data "$data" --run-dir "$3" --steps "$4" --checkpoint-every 2 >>log 2>&1
+}
+
+losses() { grep -o '"loss":[^,]*' "$1/metrics.jsonl"; }
+
+make_plan served.h5 --servers 1
+make_plan alone.h5
+expect "the plan has a server" grep -q 'on 2 devices and 1 server of' log
+expect "three ranks train" train 3 served.h5 served 4
+expect "one of them serves" grep -q 'on 3 ranks, 1 of which serve' log
+expect "two ranks train alike" train 2 alone.h5 alone 4
+expect "their losses are the same" diff <(losses served) <(losses alone)
+expect "a run goes on without the server" train 2 alone.h5 served 8
+expect "from where it was" grep -q 'resuming from step 4' log
+expect "another goes on with one" train 3 served.h5 alone 8
+expect "their losses stay the same" diff <(losses served) <(losses alone)
