@@ -112,9 +112,10 @@ int plan_model(const Settings& settings, const StopRequest& stop, SelectionCache
   if (!settings.pin.empty()) options.pin = read_pin(settings.pin);
   if (!settings.constraints.empty()) options.constraints = read_constraints(settings.constraints);
   options = with_preset(std::move(options));
-  if (options.servers > 0)
-    costs.costs =
-        costs.costs.extrapolated(with_servers(costs.costs.cluster(), options.devices, options.servers));
+  if (options.servers > 0) {
+    const int devices = options.pin ? device_count(*options.pin) : options.devices;
+    costs.costs = costs.costs.extrapolated(with_servers(costs.costs.cluster(), devices, options.servers));
+  }
   Plan plan = plan_with_padding(model, costs.costs, options, app.log());
   costs.state_origin(plan);
   const Graph graph = training_step_graph(model, plan.micro_batch_samples);

@@ -32,7 +32,12 @@ PlanCosts costs_of(const Plan& plan, const std::filesystem::path& profile_path) 
   const std::string fingerprint = profile_fingerprint(profile);
   if (fingerprint == plan.profile_fingerprint)
     return {CostModel(profile).extrapolated(plan.cluster), "", warning_of(profile_path, profile)};
-  return {CostModel(profile),
+  Cluster cluster = profile.cluster;
+  if (plan.cluster.servers > 0) {
+    cluster.nodes = plan.cluster.nodes;
+    cluster.servers = plan.cluster.servers;
+  }
+  return {CostModel(profile).extrapolated(cluster),
           remark(fmt::format("the costs of '{}' ({})", profile_path.string(), fingerprint)),
           warning_of(profile_path, profile)};
 }
@@ -67,7 +72,7 @@ void PlanningCosts::state_origin(Plan& plan) const {
   plan.profile_fingerprint = profile_fingerprint;
   if (!measured) return;
   const int on_node = std::min(plan.devices(), plan.cluster.devices_per_node);
-  const int nodes = (plan.devices() + on_node - 1) / on_node;
+  const int nodes = (plan.devices() + on_node - 1) / on_node + plan.cluster.servers;
   if (are_other_machines || nodes > measured->nodes || on_node > measured->devices_per_node)
     plan.extrapolated_from = machines_text(*measured);
 }

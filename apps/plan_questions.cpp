@@ -52,6 +52,13 @@ void check_same_model(const std::filesystem::path& file, const Plan& plan,
               "two plans of one model file");
 }
 
+/// Of these machines those that a plan takes: servers are its own.
+Cluster taken_of(Cluster machines, const Plan& plan) {
+  machines.servers = plan.cluster.servers;
+  if (machines.servers > 0) machines.nodes = plan.cluster.nodes;
+  return machines;
+}
+
 /// As it runs on that cluster.
 ComparedPlan compared(const std::filesystem::path& file, const std::string& name, PlannedModel planned,
                       const Cluster& cluster, const CostModel& costs) {
@@ -62,9 +69,9 @@ ComparedPlan compared(const std::filesystem::path& file, const std::string& name
                             cluster.name, cluster.devices()),
                 "a plan for as many devices or fewer");
   check_program(plan, planned.graph);
-  plan.cluster = cluster;
+  plan.cluster = taken_of(cluster, plan);
   return {name, plan_facts(plan, planned.graph).split, plan.micro_batches,
-          price_step(plan, lower(planned.graph, plan), costs)};
+          price_step(plan, lower(planned.graph, plan), costs.extrapolated(plan.cluster))};
 }
 
 }  // namespace
@@ -118,7 +125,8 @@ void ask_why_not(const std::filesystem::path& file, const std::filesystem::path&
   check_same_model(file, planned.plan, other_file, other.plan);
   const auto [costs, remark, warning] = costs_of(planned.plan, profile);
   if (!warning.empty()) log.warning(warning);
-  const Cluster cluster = planned.plan.cluster, made_for = other.plan.cluster;
+  const Cluster cluster = planned.plan.cluster, made_for = other.plan.cluster,
+                runs_on = taken_of(cluster, other.plan);
   const bool are_apart = file.filename() != other_file.filename();
   const auto name = [&](const std::filesystem::path& path) {
     return are_apart ? path.filename().string() : path.string();
@@ -130,7 +138,7 @@ void ask_why_not(const std::filesystem::path& file, const std::filesystem::path&
     return;
   }
   fmt::print("{}", why_not_text(difference));
-  if (made_for != cluster)
+  if (made_for != runs_on)
     fmt::print("\n'{}' was made for cluster '{}': it is priced as it would run on '{}'\n",
                other_file.string(), made_for.name, cluster.name);
   if (!remark.empty())

@@ -102,7 +102,7 @@ void check_same_machines(const Cluster& run, const Cluster& measured) {
     throw Error(
         ErrorKind::input,
         fmt::format("the run was on {}, the profile is of {}", machines_text(run), machines_text(measured)),
-        "a run of a plan that was made with this profile, without --cluster");
+        "a run of a plan that was made with this profile, without --cluster and --servers");
 }
 
 /// Where the time of the run went, beside what was predicted.

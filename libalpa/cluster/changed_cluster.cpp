@@ -30,6 +30,7 @@ void put_device(Cluster& cluster, const std::string& word) {
   cluster.launch_s = 1e-6 * figures->launch_us;
   cluster.host_bytes_per_s = 1e9 * figures->host_gb_per_s;
   cluster.overlap_slowdown = 1;  // was measured on the others
+  cluster.servers = 0;           // of GPUs there are none
 }
 
 }  // namespace

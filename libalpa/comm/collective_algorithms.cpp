@@ -80,16 +80,16 @@ ChunkedAllReduce::ChunkedAllReduce(const GroupPlace& place, const CollectiveCall
     : values(call.to), element(dtype_bytes(call.dtype)) {
   const int devices = place.shape.size();
   me = place;
-  if (call.servers % me.shape.per_node != 0 || (call.servers > 0 && me.shape.nodes == 1))
+  if (call.server_ranks % me.shape.per_node != 0 || (call.server_ranks > 0 && me.shape.nodes == 1))
     me = {{devices, 1}, place.rank(), 0};
-  servers = call.servers / me.shape.per_node;
+  servers = call.server_ranks / me.shape.per_node;
   const int adding = me.shape.nodes - servers;
   shares = sum_shares(adding, servers);
   std::int64_t chunk_bytes = collective_chunk_bytes(call.bytes, devices);
   if (servers > 0) {
     // Most of a chunk goes one way at a time: the more there are, the more others go the other way meanwhile.
-    constexpr std::int64_t kChunks = 16, kLeast = 128 << 10;
-    chunk_bytes = std::clamp(call.bytes / kChunks, kLeast, chunk_bytes / 2);
+    constexpr std::int64_t kChunks = 16, kLeast = 128 << 10, kLeastPiece = 16 << 10;
+    chunk_bytes = std::min(std::max({call.bytes / kChunks, kLeast, devices * kLeastPiece}), chunk_bytes / 2);
     flights = kMostFlights;
   }
   chunks = {call.bytes / element, chunk_bytes / element};

@@ -67,7 +67,7 @@ std::optional<AnyCollective> Collectives::algorithm_of(const CollectiveCall& cal
   switch (call.kind) {
     case Kind::all_reduce:
       if (size == 1) return std::nullopt;
-      if (call.servers == 0 && call.bytes * size <= kGatheredAllReduceBytes) return by_doubling();
+      if (call.server_ranks == 0 && call.bytes * size <= kGatheredAllReduceBytes) return by_doubling();
       return ChunkedAllReduce(me_, call);
     case Kind::all_gather:
       if (size > 1 && call.bytes * size <= kDoublingAllGatherBytes) return by_doubling();

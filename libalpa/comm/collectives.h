@@ -31,7 +31,7 @@ namespace alpa {
 ///
 /// Short tensors (base/collective_traffic.h) go by doubling: in round i a rank has the parts of 2^i ranks.
 /// Short pieces with owners are packed, a message for each peer.
-/// What is sent is collective_traffic() of the group, and owners_traffic(); a long broadcast of B bytes sends
+/// What is sent is collective_traffic() of the group, owners_traffic() and served_traffic(); a long broadcast of B bytes sends
 /// at most B within and B between nodes from each device.
 ///
 /// Who shares a node is what the caller says, not where ranks run. An element's sum is that over nodes of its

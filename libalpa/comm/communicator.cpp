@@ -26,13 +26,13 @@ std::int64_t total_bytes(std::span<const OwnedPiece> pieces) {
 }
 
 void Communicator::all_reduce(Stream& stream, void* values, std::int64_t count, DType dtype,
-                              Reduction reduction, int servers) {
+                              Reduction reduction, int server_ranks) {
   run(*this, stream,
       {.to = values,
        .bytes = count * dtype_bytes(dtype),
        .dtype = dtype,
        .reduction = reduction,
-       .servers = servers});
+       .server_ranks = server_ranks});
 }
 
 void Communicator::all_gather(Stream& stream, const void* part, void* whole, std::int64_t bytes_each) {

@@ -46,8 +46,9 @@ struct CollectiveCall {
   Reduction reduction = Reduction::sum;
   int root = 0;
   /// Of an all-reduce: so many ranks, the last of the group, have nothing to add and get nothing (`to` is
-  /// null), and help the others to add up (base/collective_traffic.h, sum_shares). Not over NCCL.
-  int servers = 0;
+  /// null), and help the others, of two nodes at least, to add up (base/collective_traffic.h, sum_shares).
+  /// Not of GPUs' communicators.
+  int server_ranks = 0;
   /// Of the two with owners, which work on these alone, in place; same lengths and owners on every rank.
   /// They outlive the call.
   std::span<const OwnedPiece> pieces = {};
@@ -81,8 +82,8 @@ class Communicator {
   virtual Progress advance(Stream&) { return Progress::done; }
 
   /// Replaces `count` elements on every rank by their reduction over ranks. f32, bf16 and f16 (whose
-  /// sums are accumulated in f32 where the backend lets us choose), i32. `servers`: of CollectiveCall.
-  void all_reduce(Stream&, void* values, std::int64_t count, DType, Reduction, int servers = 0);
+  /// sums are accumulated in f32 where the backend lets us choose), i32. `server_ranks`: of CollectiveCall.
+  void all_reduce(Stream&, void* values, std::int64_t count, DType, Reduction, int server_ranks = 0);
 
   /// `whole` (size() * bytes_each) becomes the ranks' `part`s in rank order.
   void all_gather(Stream&, const void* part, void* whole, std::int64_t bytes_each);

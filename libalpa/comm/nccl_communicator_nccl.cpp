@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 #include <nccl.h>
 
+#include <cassert>
 #include <map>
 #include <numeric>
 
@@ -50,6 +51,7 @@ class NcclCommunicator final : public Communicator {
   int size() const override { return static_cast<int>(pair_ranks_.size()); }
 
   void start(Stream& stream, const CollectiveCall& call) override {
+    assert(call.server_ranks == 0);
     using Kind = CollectiveCall::Kind;
     const std::size_t bytes = unsigned_count(call.bytes),
                       count = bytes / unsigned_count(dtype_bytes(call.dtype));

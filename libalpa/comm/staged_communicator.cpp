@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cassert>
 #include <vector>
 
 namespace alpa {
@@ -53,6 +54,7 @@ class StagedCommunicator final : public Communicator {
   int size() const override { return host_->size(); }
 
   void start(Stream& stream, const CollectiveCall& call) override {
+    assert(call.server_ranks == 0);
     using Kind = CollectiveCall::Kind;
     const std::int64_t all = size() * call.bytes, element = dtype_bytes(call.dtype);
     switch (call.kind) {

@@ -24,6 +24,7 @@ Plan assemble(const PlanningGraph& planning, const std::vector<StageRequest>& re
     const MeshIndex mesh = found->second;
     plan.stages.push_back({r.first_layer, r.end_layer, mesh, r.recomputed_layers, r.recompute_form});
   }
+  if (plan.devices() < cluster.devices()) plan.cluster.servers = 0;  // which come after all of these
   for (const Node& node : graph.nodes)
     plan.node_strategy.push_back(
         Strategy(plan.mesh_of(stage_of_layer(plan, node.layer)).shape.size(), kIdleAxis));

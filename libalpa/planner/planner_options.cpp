@@ -38,6 +38,7 @@ std::optional<TransferStrategy> transfer_strategy(const std::string& word) {
 struct Preset {
   const char *name, *described, *method;
   const char *sync = "", *sync_order = "", *updates = "", *owners = "";
+  bool needs_servers = false;
 };
 
 // Each overlaps all that can be.
@@ -59,7 +60,7 @@ constexpr Preset kPresets[] = {
     {"byteps",
      "data parallelism without a barrier between steps, what is used first is added up first, with the help "
      "of --servers (OSDI'20)",
-     "data-parallel", "each", "first-use", "next-forward"},
+     "data-parallel", "each", "first-use", "next-forward", "", true},
     {"zero-1", "data parallelism, optimizer states and updates sharded (SC'20), sums beside the backward",
      "zero-1"},
     {"zero-2", "likewise, gradients too", "zero-2"},
@@ -348,6 +349,9 @@ PlannerOptions with_preset(PlannerOptions options) {
                   "one of the two without the other");
     option = value;
   };
+  if (preset.needs_servers && options.servers == 0)
+    throw Error(ErrorKind::usage, fmt::format("--preset {} without --servers", preset.name),
+                "--servers N of alpa-plan MODEL.toml; without servers it is --preset bytescheduler");
   if (options.pin)
     throw Error(ErrorKind::usage, fmt::format("--preset {} beside --pin", preset.name),
                 "one of the two; a pin says 'overlap', 'updates', 'sync', 'sync_order' and 'owners' itself");

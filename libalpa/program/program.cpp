@@ -164,6 +164,14 @@ bool MeshProgram::has_owners() const {
   return std::ranges::any_of(buffers, [](const Buffer& buffer) { return !buffer.owner.is_everybody(); });
 }
 
+bool MeshProgram::has_sums_to_serve() const {
+  return std::ranges::any_of(segments, [](const Segment& segment) {
+    return std::ranges::any_of(segment.instructions, [](const Instruction& instruction) {
+      return std::holds_alternative<Serve>(instruction.body);
+    });
+  });
+}
+
 std::vector<int> MeshProgram::fullest_coordinate() const {
   std::vector<int> coordinate;
   for (int axis = 0; axis < static_cast<int>(mesh.shape.size()); ++axis) {

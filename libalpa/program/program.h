@@ -286,7 +286,8 @@ struct MeshProgram {
   const Segment& segment_of(const SegmentRun& run) const { return segments[run.segment]; }
   bool has_several_stages() const;
 
-  bool has_owners() const;  ///< of any buffer
+  bool has_owners() const;         ///< of any buffer
+  bool has_sums_to_serve() const;  ///< Serve
 
   /// [axis] The place whose devices own the most bytes of states, the first of these: what is predicted of a
   /// mesh is predicted of the device there, whose timeline is the mesh's.

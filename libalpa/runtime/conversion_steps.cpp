@@ -156,7 +156,7 @@ class CollectiveStep : public PreparedInstruction {
         if (call.to != call.from) rank.stream->copy_on_device(call.to, call.from, to_bytes_);
         call.kind = CollectiveCall::Kind::all_reduce;
         call.bytes = to_bytes_;
-        call.servers = servers_;
+        call.server_ranks = servers_;
         break;
       case ConversionKind::reduce_scatter:
         call.kind = CollectiveCall::Kind::reduce_scatter;
@@ -212,7 +212,7 @@ class ServeStep : public PreparedInstruction {
     call_.bytes = serve.elements * dtype_bytes(serve.dtype);
     call_.dtype = serve.dtype;
     call_.reduction = serve.maximum ? Reduction::max : Reduction::sum;
-    call_.servers = device_count(site.mesh.mesh.shape);
+    call_.server_ranks = device_count(site.mesh.mesh.shape);
   }
 
   void begin(const StepContext& rank) override { rank.served->start(*rank.stream, call_); }

@@ -34,11 +34,13 @@ std::string other_nodes(const Plan& plan, const std::vector<int>& node_of_rank) 
 
 }  // namespace
 
-void check_rank_count(int devices, int ranks) {
-  if (ranks == devices) return;
-  throw Error(ErrorKind::allocation, fmt::format("the plan is for {} ranks, this job has {}", devices, ranks),
-              fmt::format("srun --ntasks {} (or mpiexec -n {}), or plan again with --devices {}", devices,
-                          devices, ranks));
+void check_rank_count(int planned, int ranks, int servers) {
+  if (ranks == planned) return;
+  const std::string serving = servers > 0 ? fmt::format(", {} of which serve", servers) : "";
+  throw Error(ErrorKind::allocation,
+              fmt::format("the plan is for {} ranks{}, this job has {}", planned, serving, ranks),
+              fmt::format("srun --ntasks {} (or mpiexec -n {}), or plan again with --devices {}", planned,
+                          planned, std::max(ranks - servers, 1)));
 }
 
 JobMachines gather_machines(int node, const Device& device, Device& host, Communicator& control) {
@@ -51,7 +53,12 @@ JobMachines gather_machines(int node, const Device& device, Device& host, Commun
 }
 
 std::string check_machines(const Plan& plan, const JobMachines& job) {
-  check_rank_count(plan.ranks(), static_cast<int>(job.node_of_rank.size()));
+  check_rank_count(plan.ranks(), static_cast<int>(job.node_of_rank.size()), plan.cluster.server_devices());
+  if (plan.cluster.servers > 0 && job.kind == DeviceKind::cuda)
+    throw Error(ErrorKind::allocation,
+                "the plan has servers, which help CPU ranks alone: GPUs add up by NCCL, which knows no ranks "
+                "that have nothing to add",
+                "--device cpu, or a plan without --servers");
   const std::string others = other_nodes(plan, job.node_of_rank);
   if (job.kind == DeviceKind::emulated) return others;
   if (!others.empty())

@@ -19,8 +19,9 @@ struct JobMachines {
 /// `node` is this rank's. Collective over `control`, which works on the host.
 JobMachines gather_machines(int node, const Device& device, Device& host, Communicator& control);
 
-/// Throws Error(allocation) where a job has another number of ranks than the plan has devices.
-void check_rank_count(int devices, int ranks);
+/// Throws Error(allocation) where a job has another number of ranks than planned, so many servers' among
+/// them.
+void check_rank_count(int planned, int ranks, int servers = 0);
 
 /// Holds a plan against the machines of the job. Throws Error(allocation) where their numbers of devices
 /// differ, where the plan has other devices on one node than the job has ranks, or where it was priced by

@@ -17,7 +17,7 @@ between_nodes = { latency_us = 50, gb_per_s = 0.1 }
 TOML
 
 make_plan() { # its file, options of alpa-plan
-  "$ALPA_BIN/alpa-plan" "$source/tests/data/tiny_gpt.toml" --cluster cluster.toml --devices 2 --micro-batches 1 \
+  "$ALPA_BIN/alpa-plan" "$source/configs/models/gpt-demo.toml" --cluster cluster.toml --devices 2 --micro-batches 1 \
     --method data-parallel --sync one --out "$1" "${@:2}" >>log
 }
 
@@ -31,6 +31,7 @@ losses() { grep -o '"loss":[^,]*' "$1/metrics.jsonl"; }
 make_plan served.h5 --servers 1
 make_plan alone.h5
 expect "the plan has a server" grep -q 'on 2 devices and 1 server of' log
+expect "which has something to do" grep -q '^ *serve axis 0' <("$ALPA_BIN/alpa-plan" simulate served.h5 --program)
 expect "three ranks train" train 3 served.h5 served 4
 expect "one of them serves" grep -q 'on 3 ranks, 1 of which serve' log
 expect "two ranks train alike" train 2 alone.h5 alone 4

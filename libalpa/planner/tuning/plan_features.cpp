@@ -65,7 +65,9 @@ CollectiveTotals totals_of(const Program& program, const MeshProgram& mesh, cons
       if (times > 0) of.greatest_s = std::max(of.greatest_s, seconds[i]);
       const GroupShape group = group_shape(mesh.mesh, collective->axis, program.devices_per_node);
       const CollectiveTraffic traffic =
-          collective_traffic(collective_of(collective->kind), group, collective->bytes);
+          served_by(mesh, segment.instructions[i])
+              ? served_traffic(group, costs.cluster().servers, collective->bytes)
+              : collective_traffic(collective_of(collective->kind), group, collective->bytes);
       totals.sent_bytes += times * (traffic.within_node + traffic.between_nodes);
       totals.greatest_bytes = std::max(totals.greatest_bytes, collective->bytes);
     }

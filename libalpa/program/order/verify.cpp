@@ -384,6 +384,7 @@ void check_servers(const Program& program) {
   Program alone;
   alone.meshes.push_back(servers);
   alone.micro_batches = program.micro_batches;
+  alone.corrects_updates = program.corrects_updates;
   alone.defers_updates = program.defers_updates;
   verify(alone);
 }

@@ -1,0 +1,104 @@
+// Plans some of whose nodes help to add up (alpa-plan --servers).
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/commands/workplace.h"
+
+namespace alpa {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+class Servers : public Workplace {
+ protected:
+  Servers() {
+    write("cluster.toml", R"(
+name = "six"
+device = "CPU, 1 thread"
+nodes = 6
+devices_per_node = 1
+memory_gib = 1
+f32_tflops = 0.05
+memory_gb_per_s = 8
+launch_us = 1
+host_gb_per_s = 2
+within_node = { latency_us = 5, gb_per_s = 3 }
+between_nodes = { latency_us = 5, gb_per_s = 0.01 }
+)");
+  }
+
+  CommandResult plan(const std::string& name, const std::string& options) const {
+    return run("alpa-plan " ALPA_SOURCE_DIR "/configs/models/gpt-demo.toml --effort quick --force --out " +
+               name + ".h5 " + options +
+               (options.find("--cluster") == std::string::npos ? " --cluster cluster.toml" : ""));
+  }
+  std::string output_of(const CommandResult& result) const {
+    EXPECT_EQ(result.status, 0) << result.output;
+    return result.output;
+  }
+  double step_s(const std::string& name) const {
+    return nlohmann::json::parse(output_of(run("alpa-plan explain " + name + ".h5 --json")))["step_s"];
+  }
+};
+
+const std::string kInOneSum = "--devices 4 --method data-parallel --micro-batches 1 --sync one ";
+
+TEST_F(Servers, MakeStepsShorterAndAreSaidOfPlansAndRuns) {
+  output_of(plan("alone", kInOneSum));
+  EXPECT_THAT(output_of(plan("served", kInOneSum + "--servers 2")),
+              AllOf(HasSubstr("gpt-demo on 4 devices and 2 servers of 'six'"), Not(HasSubstr("warning"))));
+  EXPECT_LT(step_s("served"), step_s("alone"));
+  EXPECT_THAT(run("alpa-plan compare alone.h5 served.h5").output, HasSubstr("servers: 0 | 2"));
+  EXPECT_EQ(output_of(run("alpa-plan check served.h5")).find("servers"), std::string::npos);
+  const nlohmann::json facts = nlohmann::json::parse(output_of(run("alpa-plan explain served.h5 --json")));
+  EXPECT_EQ(facts["cluster"]["servers"], 2);
+  // Each is priced as it runs, in whatever order.
+  for (const auto& [one, other] : {std::pair{"alone", "served"}, {"served", "alone"}}) {
+    const nlohmann::json asked = nlohmann::json::parse(
+        output_of(run(std::string("alpa-plan explain ") + one + ".h5 --why-not " + other + ".h5 --json")));
+    EXPECT_NEAR(asked["plan"]["step_s"], step_s(one), 1e-9);
+    EXPECT_NEAR(asked["other"]["step_s"], step_s(other), 1e-9);
+  }
+
+  const CommandResult trained =
+      run("alpa-train served.h5 --data synthetic:64 --run-dir run --steps 3 --device emulated", 6);
+  EXPECT_THAT(output_of(trained), HasSubstr("on 6 ranks, 2 of which serve"));
+  EXPECT_THAT(
+      run("alpa-train served.h5 --data synthetic:64 --run-dir other --steps 3 --device emulated", 5).output,
+      HasSubstr("the plan is for 6 ranks, 2 of which serve, this job has 5"));
+}
+
+TEST_F(Servers, AreBesideWhateverElseIsTriedForAPlan) {
+  for (const char* const options : {"--devices 4 --servers 2", "--devices 2 --servers 1 --method serial",
+                                    "--servers 2 --method megatron"})
+    EXPECT_EQ(plan("plan", options).status, 0) << options;
+}
+
+TEST_F(Servers, ThatHaveNothingToDoAreWarnedOf) {
+  const char* const warning = "the servers of this plan have nothing to do";
+  EXPECT_THAT(plan("plan", "--devices 4 --servers 2 --method zero-2").output, HasSubstr(warning));
+  EXPECT_THAT(plan("plan", "--devices 4 --servers 2 --method inter-only").output, HasSubstr(warning));
+}
+
+TEST_F(Servers, AreRefusedWhereTheyCannotBe) {
+  const auto expect_refused = [&](const std::string& options, const char* message) {
+    const CommandResult result = plan("plan", options);
+    EXPECT_EQ(result.status, 2) << result.output;
+    EXPECT_THAT(result.output, HasSubstr(message));
+  };
+  expect_refused("--devices 5 --servers 2", "--servers 2: cluster 'six' has 6 nodes, 5 of these compute");
+  expect_refused("--servers -1", "servers");
+  expect_refused("--preset byteps", "--preset byteps without --servers");
+  write("gpus.toml",
+        "name = \"gpus\"\ndevice = \"NVIDIA V100 16 GB\"\nnodes = 4\ndevices_per_node = 1\n"
+        "memory_gib = 16\nf32_tflops = 14\nmemory_gb_per_s = 800\nlaunch_us = 5\n"
+        "within_node = { latency_us = 5, gb_per_s = 40 }\n"
+        "between_nodes = { latency_us = 20, gb_per_s = 3 }\n");
+  expect_refused("--cluster gpus.toml --servers 2", "GPUs add up by NCCL");
+}
+
+}  // namespace
+}  // namespace alpa
