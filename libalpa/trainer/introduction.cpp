@@ -10,10 +10,11 @@ namespace alpa {
 std::vector<std::string> introduction(const RunFacts& run) {
   const TrainingOptions& options = run.options;
   const BatchReader& reader = *run.data.reader;
+  const int servers = run.plan.cluster.server_devices();
   std::vector<std::string> lines{
-      fmt::format("{}: {} parameters, {} on {}{}", run.model, run.parameters, run.device,
-                  count_text(run.ranks, "rank"),
-                  run.servers > 0 ? fmt::format(", {} of which serve", run.servers) : ""),
+      fmt::format("{}: {} parameters, {} on {}{}", run.plan.model_name, run.parameters, run.device,
+                  count_text(run.plan.ranks(), "rank"),
+                  servers > 0 ? fmt::format(", {} of which serve", servers) : ""),
       fmt::format("data: {}, {}{} a step, {} to train on", reader.description(),
                   count_text(options.batch, "sample"),
                   run.data.tokens ? " of " + count_text(options.sequence, "token") : "",

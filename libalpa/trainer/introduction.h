@@ -4,16 +4,16 @@
 #include <vector>
 
 #include "libalpa/graph/training_options.h"
+#include "libalpa/plan/plan.h"
 #include "libalpa/trainer/training_data.h"
 
 namespace alpa {
 
 /// What a run is about to do.
 struct RunFacts {
-  std::string model;
+  const Plan& plan;
   std::int64_t parameters = 0;
   std::string device;
-  int ranks = 1, servers = 0;    ///< of the ranks
   std::int64_t input_bytes = 0;  ///< that samples take of a rank's host memory
   const TrainingData& data;
   const TrainingData* evaluation_data = nullptr;  ///< null: of `data`

@@ -126,11 +126,9 @@ class Run {
   }
 
   void introduce() const {
-    const RunFacts run{plan_.model_name,
+    const RunFacts run{plan_,
                        parameter_count(graph_),
                        ranks_.device.description(),
-                       ranks_.control.size(),
-                       plan_.cluster.server_devices(),
                        memory_.input,
                        data_,
                        evaluation_data_ ? &*evaluation_data_ : nullptr,

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "libalpa/program/order/races.h"
+#include "libalpa/program/order/served_sums.h"
 #include "libalpa/program/order/step_walk.h"
 #include "libalpa/program/order/wrong_program.h"
 
@@ -364,35 +365,13 @@ void check_end(const Program& program, const std::vector<Dependences>& waits) {
                                                             static_cast<std::size_t>(stuck->instruction))));
 }
 
-/// That servers do what the mesh that they serve waits for, in its order.
-void check_servers(const Program& program) {
-  const MeshIndex served(0);
-  const MeshProgram &mesh = program.meshes[served], &servers = *program.servers;
-  const auto refuse = [&](const std::string& what) { refuse_program(served, "its servers " + what); };
-  if (servers.schedule != mesh.schedule || servers.segments.size() != mesh.segments.size())
-    refuse("run other segments");
-  for (std::size_t s = 0; s < mesh.segments.size(); ++s) {
-    std::vector<std::pair<Serve, When>> wanted, given;
-    for (const Instruction& instruction : mesh.segments[s].instructions)
-      if (const auto serve = served_by(mesh, instruction)) wanted.push_back({*serve, instruction.when});
-    for (const Instruction& instruction : servers.segments[s].instructions)
-      if (const auto* const serve = std::get_if<Serve>(&instruction.body))
-        given.push_back({*serve, instruction.when});
-    if (given != wanted)
-      refuse(fmt::format("do not help with what the {} adds up", segment_text(mesh.segments[s])));
-  }
-  Program alone;
-  alone.meshes.push_back(servers);
-  alone.micro_batches = program.micro_batches;
-  alone.corrects_updates = program.corrects_updates;
-  alone.defers_updates = program.defers_updates;
-  verify(alone);
-}
-
 }  // namespace
 
 void verify(const Program& program, const std::vector<Dependences>& waits) {
-  if (program.servers) check_servers(program);
+  if (program.servers) {
+    check_served_sums(program);
+    verify(program_of_servers(program));
+  }
   for (const MeshIndex m : program.meshes.indices()) {
     check_schedule(program.meshes[m], m, program.micro_batches);
     check_corrections(program.meshes[m], m, program.corrects_updates);
