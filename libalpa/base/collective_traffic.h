@@ -75,7 +75,7 @@ struct SumShares {
 SumShares sum_shares(int nodes, int servers);
 
 /// What a device sends in an all-reduce that is helped by `servers` nodes, of as many devices each, which
-/// have nothing to add (CollectiveCall::servers). Through the interface of one of N nodes go
+/// have nothing to add (CollectiveCall::server_ranks). Through the interface of one of N nodes go
 /// 2 N (N-1) / (N^2 + k N - 2 k) B with k <= N servers, so B with k = N, and 2 (N-1) / N B with none.
 CollectiveTraffic served_traffic(GroupShape, int servers, double bytes);
 

@@ -23,8 +23,8 @@ class MpiSession {
   explicit MpiSession(int expected_ranks);
 
   /// From now on waits of all communicators made here (not those of NCCL, or MPI's own) that
-  /// take long are reported as "waiting for rank 1 on node7 for 3m00s, in all-reduce of 4.00 KiB", and in the
-  /// end given up. Time in which this rank was itself suspended does not count. Collective; once, before the
+  /// take long are reported as "waiting for rank 1 on node7 for 3m00s, in all-reduce of 4.00 KiB", and in the end
+  /// given up. Time in which this rank was itself suspended does not count. Collective; once, before the
   /// first communicator is made.
   void watch(HangLimits, const std::string& node_name, std::function<void(const std::string&)> report);
   /// As given to watch(); nullptr before it. For waits that are not MPI's (DeviceWaits).

@@ -223,10 +223,8 @@ Plan make_plan(const PlanningModel& model, const CostModel& costs, const Planner
     if (program.servers && !program.servers->has_sums_to_serve())
       log.warning(
           "the servers of this plan have nothing to do: none of its sums is over all devices at once and "
-          "longer "
-          "than messages take to start (ZeRO's are not, nor those of owners, of pipelines, and of meshes "
-          "with "
-          "several axes); --method data-parallel has such sums");
+          "longer than messages take to start (ZeRO's are not, nor those of owners, of pipelines, and of "
+          "meshes with several axes); --method data-parallel has such sums");
     plan.program_fingerprint = program_fingerprint(program, graph);
     return plan;
   } catch (const OutOfTime&) {
