@@ -41,8 +41,16 @@ TEST(Presets, LeaveOtherOptionsAsTheyAre) {
 TEST(Presets, AreEachAPlanOfTheirOptions) {
   for (const Word<std::string>& word : preset_choices()) {
     if (word.value.empty()) continue;
-    const PlannerOptions options = with_preset(preset(word.value));
-    const Plan plan = plan_quietly(small_model(), small_cluster(4), options);
+    PlannerOptions options = preset(word.value);
+    Cluster cluster = small_cluster(4);
+    if (word.value == "byteps") {
+      cluster = small_cluster(1);
+      cluster.nodes = 4;
+      options.servers = cluster.servers = 2;
+    }
+    options = with_preset(options);
+    const Plan plan = plan_quietly(small_model(), cluster, options);
+    EXPECT_EQ(plan.cluster.servers, options.servers) << word.value;
     EXPECT_EQ(plan.method, options.method) << word.value;
     EXPECT_EQ(plan.overlap, Overlap::all) << word.value;
     EXPECT_EQ(update_order_name(plan.updates), options.updates) << word.value;
@@ -58,6 +66,8 @@ TEST(Presets, RefuseOptionsThatSayOtherwise) {
   options = preset("ddp");
   options.pin = parse_pin("[[stage]]\nlayers = 4\nmesh = [1]\naxes = []\n", "pin");
   EXPECT_THAT([&] { with_preset(options); }, ThrowsMessage<Error>(HasSubstr("--preset ddp beside --pin")));
+  EXPECT_THAT([&] { with_preset(preset("byteps")); },
+              ThrowsMessage<Error>(HasSubstr("--preset byteps without --servers")));
 }
 
 }  // namespace
