@@ -15,6 +15,12 @@ std::string warning_of(const std::filesystem::path& file, const Profile& profile
   return warning.empty() ? "" : fmt::format("'{}': {}", file.string(), warning);
 }
 
+Cluster with_servers_of(const Plan& plan, Cluster machines) {
+  machines.servers = plan.cluster.servers;
+  if (machines.servers > 0) machines.nodes = plan.cluster.nodes;
+  return machines;
+}
+
 PlanCosts costs_of(const Plan& plan, const std::filesystem::path& profile_path) {
   const bool from_profile = !plan.profile_fingerprint.empty();
   const std::string origin = from_profile ? "the profile that the plan was made from (" +
@@ -32,12 +38,7 @@ PlanCosts costs_of(const Plan& plan, const std::filesystem::path& profile_path) 
   const std::string fingerprint = profile_fingerprint(profile);
   if (fingerprint == plan.profile_fingerprint)
     return {CostModel(profile).extrapolated(plan.cluster), "", warning_of(profile_path, profile)};
-  Cluster cluster = profile.cluster;
-  if (plan.cluster.servers > 0) {
-    cluster.nodes = plan.cluster.nodes;
-    cluster.servers = plan.cluster.servers;
-  }
-  return {CostModel(profile).extrapolated(cluster),
+  return {CostModel(profile).extrapolated(with_servers_of(plan, profile.cluster)),
           remark(fmt::format("the costs of '{}' ({})", profile_path.string(), fingerprint)),
           warning_of(profile_path, profile)};
 }

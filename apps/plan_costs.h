@@ -19,6 +19,9 @@ struct PlanCosts {
 /// "'profile.h5': the machines were busy ..."; "" where they were not.
 std::string warning_of(const std::filesystem::path& file, const Profile&);
 
+/// These machines with the servers of a plan: where it has some, as many nodes compute as it says.
+Cluster with_servers_of(const Plan&, Cluster machines);
+
 /// From a profile; from the numbers of the plan's cluster alone where `profile` is "". Throws Error(input).
 PlanCosts costs_of(const Plan&, const std::filesystem::path& profile);
 

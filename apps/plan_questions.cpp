@@ -52,13 +52,6 @@ void check_same_model(const std::filesystem::path& file, const Plan& plan,
               "two plans of one model file");
 }
 
-/// Of these machines those that a plan takes: servers are its own.
-Cluster taken_of(Cluster machines, const Plan& plan) {
-  machines.servers = plan.cluster.servers;
-  if (machines.servers > 0) machines.nodes = plan.cluster.nodes;
-  return machines;
-}
-
 /// As it runs on that cluster.
 ComparedPlan compared(const std::filesystem::path& file, const std::string& name, PlannedModel planned,
                       const Cluster& cluster, const CostModel& costs) {
@@ -69,7 +62,7 @@ ComparedPlan compared(const std::filesystem::path& file, const std::string& name
                             cluster.name, cluster.devices()),
                 "a plan for as many devices or fewer");
   check_program(plan, planned.graph);
-  plan.cluster = taken_of(cluster, plan);
+  plan.cluster = with_servers_of(plan, cluster);
   return {name, plan_facts(plan, planned.graph).split, plan.micro_batches,
           price_step(plan, lower(planned.graph, plan), costs.extrapolated(plan.cluster))};
 }
@@ -126,7 +119,7 @@ void ask_why_not(const std::filesystem::path& file, const std::filesystem::path&
   const auto [costs, remark, warning] = costs_of(planned.plan, profile);
   if (!warning.empty()) log.warning(warning);
   const Cluster cluster = planned.plan.cluster, made_for = other.plan.cluster,
-                runs_on = taken_of(cluster, other.plan);
+                runs_on = with_servers_of(other.plan, cluster);
   const bool are_apart = file.filename() != other_file.filename();
   const auto name = [&](const std::filesystem::path& path) {
     return are_apart ? path.filename().string() : path.string();

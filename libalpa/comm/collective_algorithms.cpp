@@ -80,8 +80,7 @@ ChunkedAllReduce::ChunkedAllReduce(const GroupPlace& place, const CollectiveCall
     : values(call.to), element(dtype_bytes(call.dtype)) {
   const int devices = place.shape.size();
   me = place;
-  if (call.server_ranks % me.shape.per_node != 0 || (call.server_ranks > 0 && me.shape.nodes == 1))
-    me = {{devices, 1}, place.rank(), 0};
+  assert(call.server_ranks % me.shape.per_node == 0);
   servers = call.server_ranks / me.shape.per_node;
   const int adding = me.shape.nodes - servers;
   shares = sum_shares(adding, servers);

@@ -49,8 +49,7 @@ struct CollectiveAlgorithm {
   std::int64_t scratch_bytes = 0;
 };
 
-/// The last nodes may be servers, which have the sums of their parts in scratch memory: where they are no
-/// nodes of their own, each rank counts as one.
+/// The last nodes may be servers, which have the sums of their parts in scratch memory.
 struct ChunkedAllReduce : CollectiveAlgorithm {
   ChunkedAllReduce(const GroupPlace&, const CollectiveCall&);
   void fill(CollectiveRound&, std::int64_t chunk, int round, std::byte* scratch) const;

@@ -45,9 +45,9 @@ struct CollectiveCall {
   DType dtype = DType::f32;  ///< of reductions
   Reduction reduction = Reduction::sum;
   int root = 0;
-  /// Of an all-reduce: so many ranks, the last of the group, have nothing to add and get nothing (`to` is
-  /// null), and help the others, of two nodes at least, to add up (base/collective_traffic.h, sum_shares).
-  /// Not of GPUs' communicators.
+  /// Of an all-reduce: so many ranks, whole nodes and the last of the group, have nothing to add and get
+  /// nothing (`to` is null), and help the others, of two nodes at least, to add up
+  /// (base/collective_traffic.h, sum_shares). Not of GPUs' communicators.
   int server_ranks = 0;
   /// Of the two with owners, which work on these alone, in place; same lengths and owners on every rank.
   /// They outlive the call.
