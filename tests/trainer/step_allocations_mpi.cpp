@@ -76,7 +76,10 @@ class Step : public testing::TestWithParam<TinyCase> {
  protected:
   using Change = std::function<void(TinyTraining&)>;  ///< of the plan
 
-  /// Collective over `ranks`, one for each device of the case.
+  /// Of the case's devices and servers.
+  static int ranks_of(const TinyCase& c) { return c.devices + c.servers; }
+
+  /// Collective over `ranks`, one for each of these.
   static void train_and_count(const TinyCase& c, Overlap overlap, const Change& change, MPI_Comm ranks,
                               const std::filesystem::path& run_dir) {
     HeardSteps world(make_mpi_communicator(duplicate(ranks), nullptr));
@@ -92,7 +95,8 @@ class Step : public testing::TestWithParam<TinyCase> {
     settings.steps = kLast + 1;
     settings.checkpoint_every = 0;
     settings.progress_s = 1e9;
-    settings.ranks_on_node = c.devices;
+    settings.ranks_on_node = ranks_of(c);
+    if (c.servers > 0) settings.node = world.rank();  // as the plan has them
     StopRequest stop;
     EXPECT_EQ(train(tiny.plan(), tiny.graph(), tiny.options(), settings,
                     {*device, world, *device, *control, *control}, stop, {}, log),
@@ -106,7 +110,7 @@ class Step : public testing::TestWithParam<TinyCase> {
     const SharedFolder folder;
     const auto everyone = make_mpi_communicator(duplicate(MPI_COMM_WORLD), nullptr);
     MPI_Comm ranks;
-    const bool takes_part = mpi_session().rank() < c.devices;
+    const bool takes_part = mpi_session().rank() < ranks_of(c);
     MPI_Comm_split(MPI_COMM_WORLD, takes_part ? 0 : MPI_UNDEFINED, 0, &ranks);
     if (takes_part) {
       train_and_count(c, overlap, change, ranks, folder.path() / "run");
@@ -151,6 +155,13 @@ TinyCase in_next_forward(TinyCase c) {
   return c;
 }
 
+/// Each device a node, with so many further ones.
+TinyCase serving(TinyCase c, int servers) {
+  c.nodes = c.devices;
+  c.servers = servers;
+  return c;
+}
+
 /// Of rows of ids, as many as a step happens to have.
 TinyCase sparse(TinyCase c) {
   c.sparse = c.wire_bound = true;
@@ -168,7 +179,7 @@ INSTANTIATE_TEST_SUITE_P(
                     TinyCase{"gpt", "inter-only", 2, 4}, TinyCase{"gpt", "mixed", 4, 4},
                     in_next_forward({"unclipped", "zero-1", 2, 1}),
                     in_next_forward({"llama", "inter-only", 2, 4}), TinyCase{"bf16_wire", "zero-1", 2, 1},
-                    sparse({"llama", "parallax", 2, 1}),
+                    sparse({"llama", "parallax", 2, 1}), serving({"llama", "data-parallel", 2, 1}, 2),
                     TinyCase{"gpt", "mixed", 4, 4, "gpipe", Rematerialize::never, Precision::bf16}),
     [](const auto& plan) {
       return plan.param.name() + (plan.param.precision == Precision::bf16 ? "_bf16" : "");
