@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "libalpa/base/error.h"
+#include "libalpa/program/order/served_sums.h"
 #include "libalpa/program/order/simulate.h"
 #include "libalpa/program/order/verify.h"
 #include "libalpa/program/state_tiles.h"
@@ -142,6 +143,21 @@ TEST(ServerProgram, IsRefusedWhereItDoesNotServeWhatTheMeshWaitsFor) {
                         [](const Instruction& i) { return std::holds_alternative<Zero>(i.body); });
       },
       "reads");
+}
+
+// As a mesh may have sums among what it makes again once the norm is known to bind.
+TEST(ServerProgram, MayServeSumsOfCorrectedUpdates) {
+  Program program = with_so_many(2).program;
+  MeshProgram& servers = *program.servers;
+  std::vector<Instruction>& update = segment_of_kind(servers, SegmentKind::update).instructions;
+  Instruction serve = update.back();
+  serve.body = Serve{0, 1 << 20, DType::f32, false};
+  serve.when = When::norm_binds;
+  update.push_back(serve);
+  program.corrects_updates = true;
+  EXPECT_NO_THROW(verify(program_of_servers(program)));
+  program.corrects_updates = false;
+  EXPECT_THROW(verify(program_of_servers(program)), Error);
 }
 
 TEST(ServerProgram, IsOfAPlanWhoseMeshesHaveAllDevicesThatCompute) {
