@@ -16,9 +16,9 @@ left_out=none
 if [ "${1:-all}" = lowest ] && [ ${#sets[@]} = 1 ]; then
   echo "skipped: $(basename "$0") lowest, as this processor has no instructions beyond ${sets[0]}, which all tests ran with"
   exit 0
-elif [ "${1:-all}" = lowest ]; then  # of the models' trainings, a quarter
+elif [ "${1:-all}" = lowest ]; then  # of the models' trainings, and of other long tests, an eighth
   sets=("${sets[0]}")
-  left_out='every_model\.[1-9]'
+  left_out='\.(slow|every_model)\.[1-9]'
 fi
 
 for set in "${sets[@]}"; do
