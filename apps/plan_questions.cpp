@@ -143,6 +143,11 @@ void ask_runners_up(const std::filesystem::path& file, const std::filesystem::pa
   const auto [costs, remark, warning] = costs_of(planned.plan, profile);
   if (!warning.empty()) log.warning(warning);
   check_program(planned.plan, planned.graph);
+  if (planned.plan.has_states_at_servers())
+    throw Error(
+        ErrorKind::input,
+        fmt::format("'{}' has its states at servers: there is no other way for its gradients", file.string()),
+        "a plan without --staleness");
   const RunnersUp found = runners_up(planned.plan, planned.graph, costs, thread_count(0));
   std::fputs(runners_up_text(found, remark).c_str(), stdout);
 }

@@ -305,6 +305,11 @@ int tune_plan(TuneSettings settings, const ParallelRun& rank, const Provenance& 
                 fmt::format("'{}' was planned under constraints ({}), which tuning does not know",
                             settings.plan.string(), planned.plan.prediction.constraints.front().text),
                 "a plan without constraints");
+  if (planned.plan.has_states_at_servers())
+    throw Error(ErrorKind::input,
+                fmt::format("'{}' has its states at servers, which tuning tries nothing else for",
+                            settings.plan.string()),
+                "a plan without --staleness");
   if (settings.end_time_s <= 0) settings.end_time_s = rank.environment.job_end_time_s;
   settings.trial.ranks_on_node = rank.session.ranks_on_node();
   const bool emulated = settings.device.device == DeviceKind::emulated;

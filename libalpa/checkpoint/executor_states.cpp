@@ -10,9 +10,10 @@ namespace {
 
 constexpr std::int64_t kPieceBytes = 4 << 20;
 
-std::vector<HeldTile> tiles_held(Executor& executor) {
+std::vector<HeldTile> tiles_held(Executor& executor, bool copies) {
   std::vector<HeldTile> held;
-  for (const StateTile& tile : executor.state_tiles())
+  for (const StateTile& tile : executor.state_tiles()) {
+    if (tile.is_copy && !copies) continue;
     held.push_back({tile.state, tile.origin, tile.tile.shape, tile.term,
                     [&executor, tile](std::int64_t first, std::span<std::byte> into) {
                       executor.read_state(tile, first, into);
@@ -20,6 +21,7 @@ std::vector<HeldTile> tiles_held(Executor& executor) {
                     [&executor, tile](std::int64_t first, std::span<const std::byte> from) {
                       executor.write_state(tile, first, from);
                     }});
+  }
   return held;
 }
 
@@ -41,14 +43,14 @@ void initialize_states(Executor& executor, const Graph& graph, std::int64_t seed
 
 CheckpointFacts load_states(Executor& executor, const Graph& graph, const std::filesystem::path& checkpoint,
                             const BytesRead& read) {
-  return load_checkpoint(checkpoint, graph, tiles_held(executor), read, executor.state_terms());
+  return load_checkpoint(checkpoint, graph, tiles_held(executor, true), read, executor.state_terms());
 }
 
 std::unique_ptr<TensorWriter> state_writer(Executor& executor, const Graph& graph,
                                            const std::filesystem::path& checkpoint,
                                            const CheckpointFacts& facts, const Provenance& provenance,
                                            std::optional<WritingRanks> ranks) {
-  return checkpoint_writer(checkpoint, facts, graph, tiles_held(executor), provenance, ranks,
+  return checkpoint_writer(checkpoint, facts, graph, tiles_held(executor, false), provenance, ranks,
                            executor.state_terms());
 }
 
@@ -60,8 +62,9 @@ std::vector<std::int64_t> checkpoint_shares(const Graph& graph, const Program& p
   const int devices = device_count(program);
   for (const DeviceIndex device : indices_to<DeviceIndex>(static_cast<std::size_t>(devices)))
     for (const StateTile& tile : state_tiles(graph, program, device))
-      tensors[tile.state].held.push_back(
-          {device, 0, stored_region(graph.states[tile.state], tile.origin, tile.tile.shape, tile.term)});
+      if (!tile.is_copy)
+        tensors[tile.state].held.push_back(
+            {device, 0, stored_region(graph.states[tile.state], tile.origin, tile.tile.shape, tile.term)});
   return tensor_shares(tensors, devices);
 }
 

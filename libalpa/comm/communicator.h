@@ -112,10 +112,10 @@ class Communicator {
   virtual bool has_left(Stream&, std::int64_t message) = 0;
   void wait_send(Stream&, std::int64_t message);
   virtual void wait_sends(Stream&) = 0;  ///< for all messages
-  /// Moves messages on that have not left yet, where that takes this thread: a message to another node goes
-  /// on only while its sender looks at it. Called by who computes meanwhile, as often as it can be; never
-  /// waits.
-  virtual void move_sends() {}
+  /// Moves messages on that have not left or arrived yet, where that takes this thread: a message to another
+  /// node goes on only while its sender and its receiver look at it. Called by who computes meanwhile, as
+  /// often as it can be; never waits.
+  virtual void move_messages() {}
 
   /// Starts to receive a message of another rank, and returns its number.
   virtual std::int64_t start_receive(Stream&, void* data, std::int64_t bytes, int from) = 0;

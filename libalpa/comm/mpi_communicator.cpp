@@ -54,7 +54,7 @@ class MpiCommunicator final : public Communicator {
   bool has_left(Stream&, std::int64_t message) override { return transport_.has_left(message); }
   void wait_sends(Stream&) override { transport_.wait_sends(); }
 
-  void move_sends() override { transport_.move_sends(); }
+  void move_messages() override { transport_.move_messages(); }
 
   std::int64_t start_receive(Stream& stream, void* data, std::int64_t bytes, int from) override {
     stream.synchronize();

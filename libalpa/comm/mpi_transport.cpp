@@ -138,6 +138,13 @@ void MpiTransport::wait_sends() {
   wait_until([this] { return drop_finished_sends(), pending_sends_.empty(); });
 }
 
+void MpiTransport::move_messages() {
+  if (!pending_sends_.empty()) return drop_finished_sends();
+  if (std::ranges::none_of(receiving_, &Receiving::is_under_way)) return;
+  int is_there = 0;  // of what is asked for: any question has MPI look at all messages
+  check_mpi(MPI_Iprobe(MPI_ANY_SOURCE, kMessageTag, comm_, &is_there, MPI_STATUS_IGNORE), "MPI_Iprobe");
+}
+
 int MpiTransport::start_receive(void* data, std::int64_t bytes, int from) {
   auto free = std::ranges::find(receiving_, false, &Receiving::is_under_way);
   if (free == receiving_.end()) free = receiving_.emplace(receiving_.end());

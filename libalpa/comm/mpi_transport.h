@@ -50,13 +50,11 @@ class MpiTransport final : public Wire {
   void cancel();
 
   /// Messages of any size, apart from those of the wire. `data` stays in use until has_left() of the
-  /// returned number, or wait_sends(); every other wait keeps it moving, and so does move_sends().
+  /// returned number, or wait_sends(); every other wait keeps it moving, and so does move_messages().
   std::int64_t start_send(const void* data, std::int64_t bytes, int to);
   bool has_left(std::int64_t message);
   void wait_sends();
-  void move_sends() {
-    if (!pending_sends_.empty()) drop_finished_sends();
-  }
+  void move_messages();
 
   /// Returns a number for has_arrived(), which frees it once it is true, and throws Error(run_time) when the
   /// message had another size.

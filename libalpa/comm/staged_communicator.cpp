@@ -101,7 +101,7 @@ class StagedCommunicator final : public Communicator {
     host_->wait_sends(stream);
     sending_.clear();
   }
-  void move_sends() override { host_->move_sends(); }
+  void move_messages() override { host_->move_messages(); }
 
   std::int64_t start_receive(Stream& stream, void* data, std::int64_t bytes, int from) override {
     const Staging staging = pool_.take(bytes);

@@ -12,6 +12,7 @@
 #include "libalpa/base/limits.h"
 #include "libalpa/plan/owned_updates.h"
 #include "libalpa/plan/reduced_gradients.h"
+#include "libalpa/plan/states_at_servers.h"
 #include "libalpa/plan/update_timing.h"
 #include "libalpa/schedule/schedule.h"
 
@@ -347,6 +348,15 @@ void check_on_host(const Placement& placement) {
   }
 }
 
+void check_staleness(const Placement& placement) {
+  const Plan& plan = placement.plan();
+  if (plan.staleness < Plan::kSynchronous || plan.staleness > kMostStaleness)
+    refuse(fmt::format("parameters are {} steps old, expected at most {}", plan.staleness, kMostStaleness));
+  if (!plan.has_states_at_servers()) return;
+  if (const std::string unfit = unfit_for_servers(placement); !unfit.empty())
+    refuse("servers hold its states, but " + unfit);
+}
+
 }  // namespace
 
 void check_plan(const Plan& plan, const Graph& graph) {
@@ -367,6 +377,7 @@ void check_plan(const Plan& plan, const Graph& graph) {
   check_inputs(placement);
   check_sync(placement);
   check_on_host(placement);
+  check_staleness(placement);
   for (const StageIndex stage : plan.stages.indices()) ConversionCheck(placement, stage).run();
 }
 

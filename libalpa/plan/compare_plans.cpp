@@ -66,6 +66,10 @@ std::string compare_plans(const Plan& a, const Plan& b) {
   differ("schedule", a.schedule, b.schedule);
   differ("overlap", overlap_name(a.overlap), overlap_name(b.overlap));
   differ("updates", update_order_name(a.updates), update_order_name(b.updates));
+  const auto staleness = [](const Plan& plan) {
+    return plan.has_states_at_servers() ? std::to_string(plan.staleness) : "none";
+  };
+  differ("staleness", staleness(a), staleness(b));
   differ("micro-batches", std::to_string(a.micro_batches), std::to_string(b.micro_batches));
   differ("samples of a micro-batch", std::to_string(a.micro_batch_samples),
          std::to_string(b.micro_batch_samples));

@@ -136,8 +136,9 @@ std::string figures_text(const PlanFacts& f, const StageFacts& s) {
       bytes_text(p.memory.activations / std::max<std::int64_t>(1, p.in_flight)),
       bytes_text(p.memory.workspace));
   if (p.memory.host > 0)
-    text += fmt::format("          on its host {}, moved to the device for updates and back\n",
-                        bytes_text(p.memory.host));
+    text += fmt::format("          on its host {}, {}\n", bytes_text(p.memory.host),
+                        f.stale.empty() ? "moved to the device for updates and back"
+                                        : "of messages to servers and from them");
   if (const std::int64_t reserved = reserved_bytes(f.cluster.kind); reserved > 0)
     text += fmt::format("          beside it {} of each GPU are kept for CUDA and its libraries\n",
                         bytes_text(reserved));
@@ -223,6 +224,7 @@ std::string overview(const PlanFacts& f) {
   std::string text = plan_heading(f) + time_text(f) + "\n" + stage_table(f) + "\n";
   if (!f.prediction.meshes.empty()) text += fmt::format("{:<10} {}\n", "binds", binding_text(f));
   if (!f.lossy.empty()) text += fmt::format("{:<10} {}\n", "lossy", f.lossy);
+  if (!f.stale.empty()) text += fmt::format("{:<10} {}\n", "stale", f.stale);
   return text + fmt::format("{:<10} {}\n", "sure", sureness_text(f)) + schedule_line(f) + runner_up_line(f);
 }
 

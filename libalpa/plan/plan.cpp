@@ -37,6 +37,14 @@ StageIndex stage_of_layer(const Plan& plan, int layer) {
   return {};
 }
 
+std::string staleness_text(const Plan& plan) {
+  if (!plan.has_states_at_servers()) return "";
+  return fmt::format(
+      "servers hold the optimizer's states; parameters are at most {} old, which differs from run to run: "
+      "losses are not to the bit",
+      count_text(plan.staleness, "step"));
+}
+
 std::vector<int> mesh_of_each_stage(const Plan& plan) {
   std::vector<int> meshes;
   for (const StagePlan& stage : plan.stages) meshes.push_back(stage.mesh);

@@ -211,15 +211,21 @@ struct Plan {
   /// sorted. Each is fetched for each forward, backward and update that takes it, and offloaded when its
   /// update has written it.
   std::vector<ValueIndex> on_host;
+  /// From 0 on: the cluster's servers hold the optimizer's states and make the updates; a device computes
+  /// the gradients of a step on parameters of at most so many steps before, and is at most so many steps
+  /// ahead of another (stale synchronous parallel, NIPS'13, with sums of gradients that are complete).
+  int staleness = kSynchronous;
+  static constexpr int kSynchronous = -1;
   Prediction prediction;
 
   bool operator==(const Plan&) const = default;
-  int devices() const;  ///< that compute
-  int ranks() const;    ///< with those of the cluster's servers
+  int devices() const;                         ///< that compute
+  int ranks() const;                           ///< with those of the cluster's servers
   GradientSync sync_of(ValueIndex sum) const;  ///< what `sync` says of it, or has nothing to say of
   bool has_owners() const;                     ///< of any sum
   int bucket_of(ValueIndex sum) const { return sync_of(sum).bucket; }
   bool offloads() const;  ///< states or activations
+  bool has_states_at_servers() const { return staleness >= 0; }
   bool rests_on_host(ValueIndex value) const { return std::ranges::binary_search(on_host, value); }
   /// Its costs were measured on its cluster's machines.
   bool is_measured() const { return !profile_fingerprint.empty() && extrapolated_from.empty(); }
@@ -234,6 +240,9 @@ StageIndex stage_of_layer(const Plan&, int layer);
 std::string recomputed_layers_text(const StagePlan&);
 /// The same as a clause: "recomputed layers: 3 of 9", "layers with activations on the host: 3 of 9".
 std::string spared_layers_text(const StagePlan&);
+
+/// For people: how far devices may be apart where servers hold the states; "" where they keep step.
+std::string staleness_text(const Plan&);
 
 std::vector<int> mesh_of_each_stage(const Plan&);
 

@@ -40,6 +40,8 @@ class PlanReader {
     plan.overlap = find_overlap(file_.text_attribute("/stages", "overlap"));
     if (file_.has_attribute("/stages", "updates"))  // plans of earlier releases say nothing of it
       plan.updates = find_update_order(file_.text_attribute("/stages", "updates"));
+    if (file_.has_attribute("/stages", "staleness"))  // those whose devices keep step have none
+      plan.staleness = small("/stages/staleness", file_.int64_attribute("/stages", "staleness"));
     plan.method = file_.text_attribute("/stages", "method");
     plan.program_fingerprint = file_.text_attribute("/stages", "program_fingerprint");
     plan.profile_fingerprint = file_.text_attribute("/cluster", "profile_fingerprint");

@@ -192,6 +192,8 @@ void write_plan(const std::filesystem::path& path, const Plan& plan, const Graph
     file.attribute("/stages", "schedule", plan.schedule);
     file.attribute("/stages", "overlap", overlap_name(plan.overlap));
     file.attribute("/stages", "updates", update_order_name(plan.updates));
+    if (plan.has_states_at_servers())
+      file.attribute("/stages", "staleness", static_cast<std::int64_t>(plan.staleness));
     file.attribute("/stages", "method", plan.method);
     file.attribute("/stages", "program_fingerprint", plan.program_fingerprint);
     write_nodes(file, plan, graph);

@@ -11,6 +11,7 @@
 #include "libalpa/planner/search/feasible_options.h"
 #include "libalpa/planner/search/pin.h"
 #include "libalpa/planner/search/plan_search.h"
+#include "libalpa/planner/states_at_servers.h"
 #include "libalpa/program/lower/lower.h"
 #include "libalpa/program/text.h"
 #include "libalpa/solver/selection/selection_cache.h"
@@ -180,7 +181,7 @@ Error infeasible(const Error& error, const PlanningModel& model, const CostModel
 
 Plan make_plan(const PlanningModel& model, const CostModel& costs, const PlannerOptions& given, Log& log) {
   SelectionCache own;
-  PlannerOptions options = given;
+  PlannerOptions options = for_states_at_servers(given);
   if (options.cache == nullptr) options.cache = &own;
   if (options.devices > costs.cluster().devices())
     throw Error(
@@ -208,6 +209,7 @@ Plan make_plan(const PlanningModel& model, const CostModel& costs, const Planner
         return plan_alone(model, costs, o);
       });
     const Graph graph = model.graph(plan.micro_batch_samples);
+    if (options.staleness >= 0) hold_states_at_servers(plan, graph, costs, options.staleness);
     if (owner_rule(within_constraints(options)).value_or(OwnerRule::none) != OwnerRule::none &&
         !plan.has_owners())
       log.warning(
@@ -220,7 +222,7 @@ Plan make_plan(const PlanningModel& model, const CostModel& costs, const Planner
           "this plan's updates end the step and do not come in the next forward: the model is in f16, "
           "parameters rest in the host's memory, or stages share weights or meshes");
     const Program program = lower(graph, plan);
-    if (program.servers && !program.servers->has_sums_to_serve())
+    if (program.servers && !program.has_states_at_servers() && !program.servers->has_sums_to_serve())
       log.warning(
           "the servers of this plan have nothing to do: none of its sums is over all devices at once and "
           "longer than messages take to start (ZeRO's are not, nor those of owners, of pipelines, and of "

@@ -8,6 +8,7 @@
 #include "libalpa/base/infinity.h"
 #include "libalpa/base/limits.h"
 #include "libalpa/base/options.h"
+#include "libalpa/plan/states_at_servers.h"
 #include "libalpa/schedule/schedule.h"
 
 namespace alpa {
@@ -272,6 +273,12 @@ void describe(PlannerOptions& o, OptionsVisitor& visit) {
               "nodes of the cluster beside these (its last) that do not compute and help to add up what all "
               "devices add up, as BytePS's servers do; not of GPUs",
               kServersRange);
+  visit.field(
+      "staleness", o.staleness,
+      "have --servers hold the optimizer's states and make the updates, and devices compute on parameters "
+      "that are so many steps old at most, each at its own pace (SSP): losses differ from run to run; "
+      "-1: devices keep step",
+      between(-1, kMostStaleness));
   visit.field("micro_batches", o.micro_batches, "micro-batches per step; 0: the planner chooses",
               between(0, kMostMicroBatches));
   describe_search(o, visit);

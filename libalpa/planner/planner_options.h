@@ -88,6 +88,7 @@ StageEffort stage_effort(PlannerEffort);
 struct PlannerOptions {
   int devices = 0;              ///< 0: all of the cluster, but those of servers
   int servers = 0;              ///< further nodes, of Cluster::servers, which costs are to be of
+  int staleness = -1;           ///< as of Plan
   int micro_batches = 0;        ///< 0: the planner chooses
   std::string method = "auto";  ///< of planner_methods()
   std::string preset;           ///< whose words others are to have (with_preset); "": none

@@ -46,7 +46,7 @@ void SumsBeside::move(int calls) {
         naps.moved(monotonic_s());
         continue;
       }
-      ranks_.move_sends();
+      ranks_.move_messages();
       std::this_thread::sleep_for(std::chrono::duration<double>(naps.next_s(monotonic_s(), false)));
       ranks_.look("measuring computation beside communication");
     }

@@ -16,6 +16,14 @@ std::vector<BufferIndex> present(std::initializer_list<BufferIndex> buffers) {
   return list;
 }
 
+bool sends(Exchange::Kind kind) { return kind == Exchange::Kind::push || kind == Exchange::Kind::publish; }
+
+std::vector<BufferIndex> exchanged(const Exchange& exchange) {
+  std::vector<BufferIndex> buffers = exchange.tensors;
+  buffers.push_back(exchange.scalars);
+  return buffers;
+}
+
 }  // namespace
 
 bool is_in_turn(LaneKind kind, Overlap overlap) {
@@ -93,6 +101,7 @@ std::vector<BufferIndex> buffers_read(const Instruction& instruction) {
                         [](const Send& i) { return present({i.from}); },
                         [](const Receive&) { return std::vector<BufferIndex>{}; },
                         [](const Unpack& i) { return present({i.packed}); },
+                        [](const Exchange& i) { return sends(i.kind) ? exchanged(i) : present({}); },
                         [](const GlobalSum& i) { return i.scalars; },
                         [](const Zero&) { return std::vector<BufferIndex>{}; },
                         [](const Copy& i) { return present({i.from}); },
@@ -119,6 +128,12 @@ std::vector<BufferIndex> buffers_written(const Instruction& instruction) {
                         [](const Send& i) { return present({i.packed}); },
                         [](const Receive& i) { return present({i.packed}); },
                         [](const Unpack& i) { return present({i.to}); },
+                        [](const Exchange& i) {
+                          std::vector<BufferIndex> written;
+                          if (!sends(i.kind)) written = exchanged(i);
+                          written.push_back(i.messages);
+                          return written;
+                        },
                         [](const GlobalSum& i) { return i.scalars; },
                         [](const Zero& i) { return present({i.to}); },
                         [](const Copy& i) { return present({i.to}); },
@@ -146,8 +161,24 @@ const char* owner_collective_name(bool reduces) {
   return reduces ? "reduce to owners" : "broadcast from owners";
 }
 
+const char* exchange_name(Exchange::Kind kind) {
+  switch (kind) {
+    case Exchange::Kind::push:
+      return "push";
+    case Exchange::Kind::collect:
+      return "collect";
+    case Exchange::Kind::publish:
+      return "publish";
+    case Exchange::Kind::take:
+      return "take";
+  }
+  return "";
+}
+
 Owner owner_of(const MeshProgram& mesh, const Instruction& instruction) {
-  if (std::holds_alternative<OwnerCollective>(instruction.body)) return {};
+  if (std::holds_alternative<OwnerCollective>(instruction.body) ||
+      std::holds_alternative<Exchange>(instruction.body))
+    return {};
   for (const BufferIndex b : buffers_touched(instruction))
     if (const Owner owner = mesh.buffers[b].owner; !owner.is_everybody()) return owner;
   return {};
@@ -162,6 +193,18 @@ std::optional<Serve> served_by(const MeshProgram& mesh, const Instruction& instr
 
 bool MeshProgram::has_owners() const {
   return std::ranges::any_of(buffers, [](const Buffer& buffer) { return !buffer.owner.is_everybody(); });
+}
+
+bool MeshProgram::keeps_step() const {
+  const auto waits = [](const Instruction& instruction) {
+    const auto* const convert = std::get_if<Convert>(&instruction.body);
+    if (convert) return convert->step.kind != ConversionKind::slice;
+    return std::holds_alternative<Shift>(instruction.body) ||
+           std::holds_alternative<OwnerCollective>(instruction.body) ||
+           std::holds_alternative<GlobalSum>(instruction.body);
+  };
+  return std::ranges::any_of(
+      segments, [&](const Segment& segment) { return std::ranges::any_of(segment.instructions, waits); });
 }
 
 bool MeshProgram::has_sums_to_serve() const {

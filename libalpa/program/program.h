@@ -165,6 +165,22 @@ struct Serve {
   bool operator==(const Serve&) const = default;
 };
 
+/// What servers that hold the states (Plan::staleness) and the devices of the mesh send each other. Devices
+/// push the gradients of a step, and servers collect those of all; servers publish what has become of the
+/// parameters, and devices take that at the beginning of a step, if it is there, and wait for what is older
+/// than the bound. What a rank has sent may be on its way for several steps. A message has all rows of a
+/// server; that of the first has the scalars too.
+struct Exchange {
+  enum class Kind { push, collect, publish, take };
+  Kind kind = Kind::push;
+  std::vector<BufferIndex> tensors;  ///< gradients, or parameters, in parts of rows
+  std::vector<int> server;           ///< [tensor] that holds it
+  BufferIndex scalars;               ///< what GlobalSum adds up elsewhere; the last is MeshProgram::lead
+  BufferIndex messages;              ///< memory for those on their way
+  bool operator==(const Exchange&) const = default;
+};
+const char* exchange_name(Exchange::Kind);
+
 /// Sums these scalars over all ranks of all meshes and of servers: they are the first views of `packed`, one
 /// after another.
 struct GlobalSum {
@@ -179,7 +195,7 @@ struct Zero {
 };
 
 using InstructionBody = std::variant<Load, Compute, Convert, Shift, OwnerCollective, Serve, Send, Receive,
-                                     Unpack, GlobalSum, Zero, Copy, Fetch, Offload>;
+                                     Unpack, Exchange, GlobalSum, Zero, Copy, Fetch, Offload>;
 
 /// In which runs of its segment an instruction does something.
 enum class When {
@@ -267,6 +283,8 @@ struct MeshProgram {
   BufferIndex loss;  ///< a scalar: sum of losses of the step, all stages, after the update segment
   BufferIndex gradient_square_sum;   ///< likewise
   std::vector<BufferIndex> metrics;  ///< likewise, of each of the graph's
+  /// By how many steps the fastest device was ahead of what all have pushed, at most; -1: they keep step.
+  BufferIndex lead;
 
   /// What a buffer lies in: itself, unless it is a view.
   BufferIndex whole(BufferIndex b) const { return buffers[b].view_of < 0 ? b : buffers[b].view_of; }
@@ -286,7 +304,9 @@ struct MeshProgram {
   const Segment& segment_of(const SegmentRun& run) const { return segments[run.segment]; }
   bool has_several_stages() const;
 
-  bool has_owners() const;         ///< of any buffer
+  bool has_owners() const;  ///< of any buffer
+  bool keeps_step()
+      const;  ///< whether its devices wait for each other within a step: share more than Exchange
   bool has_sums_to_serve() const;  ///< Serve
 
   /// [axis] The place whose devices own the most bytes of states, the first of these: what is predicted of a
@@ -307,9 +327,11 @@ struct StageTransfer : Transfer {
 /// A training step as data, read by the verifier, the simulator and the executor.
 struct Program {
   Indexed<MeshIndex, MeshProgram> meshes;
-  /// What ranks do that have no stage and help to add up (Cluster::servers): they come after the devices of
-  /// all meshes.
+  /// What ranks do that have no stage (Cluster::servers): they help to add up, or hold the states. They come
+  /// after the devices of all meshes.
   std::optional<MeshProgram> servers = {};
+  int staleness =
+      Plan::kSynchronous;  ///< of the plan: how many steps late results of a step are known, but one
   std::vector<StageTransfer> transfers;
   int micro_batches = 1;
   std::int64_t micro_batch_samples = 0;
@@ -320,6 +342,7 @@ struct Program {
 
   /// What a place runs (place_of): -1 are the servers.
   const MeshProgram& at(MeshIndex mesh) const { return mesh < 0 ? *servers : meshes[mesh]; }
+  bool has_states_at_servers() const { return staleness >= 0; }
 };
 
 /// Whether what queues in a lane is done in turn with the computation of its mesh.

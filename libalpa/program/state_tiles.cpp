@@ -43,8 +43,8 @@ Indexed<StateIndex, int> state_terms(const Graph& graph, const Program& program)
 
 std::vector<StateTile> state_tiles(const Graph& graph, const Program& program, DeviceIndex device) {
   const ProgramPlace place = place_of(program, device);
-  if (place.mesh < 0) return {};
-  const MeshProgram& mesh = program.meshes[place.mesh];
+  if (place.mesh < 0 && !program.has_states_at_servers()) return {};
+  const MeshProgram& mesh = program.at(place.mesh);
   std::vector<StateTile> tiles;
   const auto add = [&](StateIndex s, BufferIndex b) {
     const Buffer& buffer = mesh.buffers[b];
@@ -52,8 +52,9 @@ std::vector<StateTile> state_tiles(const Graph& graph, const Program& program, D
     const Shape& whole = value_of(graph, buffer.value).type.shape;
     Shape origin = tile_origin(whole, buffer.layout, mesh.mesh.shape, place.coordinate);
     if (buffer.first_row > 0) origin[0] += buffer.first_row;
-    tiles.push_back(
-        {s, buffer.tile, std::move(origin), term_at(buffer.layout, mesh.mesh.shape, place.coordinate), b});
+    tiles.push_back({s, buffer.tile, std::move(origin),
+                     term_at(buffer.layout, mesh.mesh.shape, place.coordinate), b,
+                     place.mesh < 0 && program.meshes.front().state_buffer[s] >= 0});
   };
   for (const StateIndex s : graph.states.indices()) {
     if (const BufferIndex b = mesh.state_buffer[s]; b >= 0) add(s, b);

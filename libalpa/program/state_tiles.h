@@ -12,9 +12,10 @@ namespace alpa {
 struct StateTile {
   StateIndex state;
   TensorType tile;
-  Shape origin;        ///< in the whole tensor
-  int term = 0;        ///< of a state that devices hold in terms (State::holds_terms)
-  BufferIndex buffer;  ///< of its mesh
+  Shape origin;          ///< in the whole tensor
+  int term = 0;          ///< of a state that devices hold in terms (State::holds_terms)
+  BufferIndex buffer;    ///< of its mesh
+  bool is_copy = false;  ///< of what devices have whole: read from checkpoints, and not written there
 };
 
 /// Where a device is in a program.

@@ -99,6 +99,10 @@ std::string instruction_text(const Instruction& instruction, const Graph& graph)
           },
           [](const Receive& i) { return fmt::format("receive {} -> %{}", i.transfer, i.packed); },
           [](const Unpack& i) { return fmt::format("unpack {} %{} -> %{}", i.transfer, i.packed, i.to); },
+          [](const Exchange& i) {
+            return fmt::format("{}{}{}{}", exchange_name(i.kind), list(i.tensors), with("scalars", i.scalars),
+                               with("messages", i.messages));
+          },
           [](const GlobalSum& i) {
             return fmt::format("global-sum{}{}", list(i.scalars), with("packed", i.packed));
           },

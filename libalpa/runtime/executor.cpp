@@ -33,12 +33,21 @@ struct Executor::State {
   std::optional<EmulatedClock> clock;
   StepContext context;
   SentRows sent_rows;
+  ExchangedSteps exchanged;
   std::deque<PreparedProgram> prepared;  ///< [program]
   struct Unfinished {
     std::int64_t step;
     UpdateScalars update_scalars;
   };
   std::optional<Unfinished> unfinished;  ///< the last step, whose updates are left to the next
+  /// Steps whose gradients are on their way to servers, in turn; and at a server their results, which devices
+  /// do not know yet.
+  struct Ahead {
+    StepResult result;
+    std::vector<double> metric_sums;
+  };
+  std::vector<Ahead> ahead;
+  std::size_t oldest_ahead = 0, unknown = 0;
   std::vector<double> metric_sums;
   bool keep_rows = false;
   std::vector<TimelineRow> rows;
@@ -76,26 +85,30 @@ struct Executor::State {
     return streams;
   }
 
-  /// One communicator per axis of each mesh, and the channels of messages; all ranks take part in every
-  /// split. Who shares a node is what the plan says, so that it has the same bits wherever its ranks run.
+  /// One communicator per axis of each mesh (and of servers that hold states), and the channels of messages;
+  /// all ranks take part in every split. Who shares a node is what the plan says, so that it has the same
+  /// bits wherever its ranks run.
   void make_communicators() {
     world.set_nodes(consecutive_nodes(world.size(), programs[0]->devices_per_node));
     if (programs[0]->servers) served = world.duplicate();
-    for (const MeshIndex s : programs[0]->meshes.indices()) {
-      const DeviceMesh& mesh = programs[0]->meshes[s].mesh;
-      const bool in_mesh = s == place;
-      for (int axis = 0; axis < static_cast<int>(mesh.shape.size()); ++axis) {
-        const int color = in_mesh ? static_cast<int>(group_of(mesh, {axis}, device_of_rank())[0]) : -1;
-        std::unique_ptr<Communicator> group = world.split(color);
-        if (in_mesh) axes.push_back(std::move(group));
-      }
-    }
+    for (const MeshIndex s : programs[0]->meshes.indices()) split_axes(s);
+    if (programs[0]->has_states_at_servers()) split_axes(MeshIndex());
     int most = 0;
     for (const Program* program : programs)
       for (const StageTransfer& transfer : program->transfers) most = std::max(most, transfer.channel);
     channels.push_back(&world);
     for (int channel = 1; channel <= most; ++channel)
       channels.push_back(further_channels.emplace_back(world.duplicate()).get());
+  }
+
+  void split_axes(MeshIndex s) {
+    const DeviceMesh& mesh = programs[0]->at(s).mesh;
+    const bool in_mesh = s == place;
+    for (int axis = 0; axis < static_cast<int>(mesh.shape.size()); ++axis) {
+      const int color = in_mesh ? static_cast<int>(group_of(mesh, {axis}, device_of_rank())[0]) : -1;
+      std::unique_ptr<Communicator> group = world.split(color);
+      if (in_mesh) axes.push_back(std::move(group));
+    }
   }
 
   void* address(const Buffer& buffer) const {
@@ -152,8 +165,46 @@ struct Executor::State {
     }
     for (std::size_t m = 0; m < program.metrics.size(); ++m)
       metric_sums[m] = scalar(program, program.metrics[m]);
+    if (program.lead >= 0) result.lead = scalar(program, program.lead);
     result.metric_sums = metric_sums;
     return result;
+  }
+
+  /// A step whose result is known some steps later, by all ranks in the same one.
+  std::optional<StepResult> run_ahead(const StepInputs& inputs) {
+    const StepResult result = run_pass(0, Pass::step, inputs, inputs.step);
+    Ahead& last = ahead[(oldest_ahead + unknown++) % ahead.size()];
+    last.result = result;
+    std::ranges::copy(metric_sums, last.metric_sums.begin());
+    if (unknown < ahead.size()) return std::nullopt;
+    return oldest(result);
+  }
+
+  /// A device has just read its result.
+  std::optional<StepResult> oldest(StepResult read) {
+    const Ahead& of = ahead[oldest_ahead];
+    oldest_ahead = (oldest_ahead + 1) % ahead.size();
+    --unknown;
+    if (place >= 0) {
+      read.step = of.result.step;
+      return read;
+    }
+    std::ranges::copy(of.metric_sums, metric_sums.begin());
+    StepResult held = of.result;
+    held.metric_sums = metric_sums;
+    return held;
+  }
+
+  /// The oldest of steps that are not known; what devices compute on is then that of all of them.
+  std::optional<StepResult> finish_oldest() {
+    if (unknown == 0) return std::nullopt;
+    StepResult result;
+    if (place >= 0) {
+      const StepInputs inputs = *context.inputs;
+      result = run_pass(0, Pass::rest, inputs, 0);
+    }
+    if (unknown == 1) served->wait_sends(stream());
+    return oldest(result);
   }
 
   double scalar(const MeshProgram& program, BufferIndex buffer) {
@@ -176,6 +227,7 @@ Executor::Executor(const Graph& graph, std::vector<const Program*> programs, Dev
   s.input_staging = device.allocate_staging(sizeof(StepInputs));
   if (s.place >= 0) s.samples = step_samples(graph, s.programs, s.place, s.coordinate);
   s.metric_sums.resize(graph.metrics.size());
+  s.ahead.resize(static_cast<std::size_t>(most_unknown_steps()) + 1, {{}, s.metric_sums});
   std::int64_t bytes = 0, host_bytes = 0;
   for (std::size_t p = 0; p < s.programs.size(); ++p) {
     bytes = std::max(bytes, s.mine(p).memory.total);
@@ -197,13 +249,19 @@ Executor::Executor(const Graph& graph, std::vector<const Program*> programs, Dev
   s.context.point = {seed, 0, 0, true};
   s.context.clock = costs ? &*s.clock : nullptr;
   s.context.sent_rows = &s.sent_rows;
+  s.context.exchanged = &s.exchanged;
   for (std::size_t p = 0; p < s.programs.size(); ++p)
     s.prepared.emplace_back(graph, *s.programs[p], s.place, s.coordinate, s.device_of_rank(), device,
                             s.streams_of(*s.programs[p]), seed, costs);
   if (device.kind() == DeviceKind::cuda) s.load_kernels();
 }
 
-Executor::~Executor() = default;
+/// Messages to servers and from them may be under way where a run ends early: their memory stays.
+Executor::~Executor() {
+  if (state_->unknown == 0) return;
+  state_->served->cancel();
+  static_cast<void>(state_->host_arena.release());
+}
 
 std::optional<double> Executor::sent_share_of_rows() const {
   const SentRows& rows = state_->sent_rows;
@@ -218,6 +276,13 @@ MeshIndex Executor::mesh() const { return state_->place; }
 Device& Executor::device() const { return state_->device; }
 
 const StepSamples& Executor::samples() const { return state_->samples; }
+
+int Executor::most_unknown_steps() const {
+  const Program& trains = *state_->programs[0];
+  return trains.has_states_at_servers() ? trains.staleness + 1 : trains.defers_updates ? 1 : 0;
+}
+
+bool Executor::knows_all_steps() const { return state_->unknown == 0 && !state_->unfinished; }
 
 std::vector<StateTile> Executor::state_tiles() const {
   return alpa::state_tiles(state_->graph, *state_->programs[0], state_->device_of_rank());
@@ -261,8 +326,9 @@ void Executor::read_state(const StateTile& tile, std::int64_t first, std::span<s
 std::optional<StepResult> Executor::run(const StepInputs& inputs, std::size_t which) {
   State& s = *state_;
   if (s.keep_rows) s.rows.clear();
+  if (which == 0 && s.programs[0]->has_states_at_servers()) return s.run_ahead(inputs);
   if (!s.programs[which]->defers_updates) {
-    assert(!s.unfinished);
+    assert(!s.unfinished && s.unknown == 0);
     return s.run_pass(which, Pass::step, inputs, inputs.step);
   }
   const auto before = std::exchange(s.unfinished, State::Unfinished{inputs.step, inputs.update_scalars});
@@ -277,6 +343,7 @@ std::optional<StepResult> Executor::run(const StepInputs& inputs, std::size_t wh
 
 std::optional<StepResult> Executor::finish() {
   State& s = *state_;
+  if (s.programs[0]->has_states_at_servers()) return s.finish_oldest();
   const auto last = std::exchange(s.unfinished, std::nullopt);
   if (!last) return std::nullopt;
   StepInputs inputs = *s.context.inputs;

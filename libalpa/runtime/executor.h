@@ -20,10 +20,11 @@
 namespace alpa {
 
 struct StepResult {
-  std::int64_t step = 0;     ///< as of the inputs
-  double loss_sum = 0;       ///< sum of losses over all targets of the step; the same on every rank
-  double gradient_norm = 0;  ///< global, before clipping, times the loss scale; 0 in evaluation
-  double correction_s = 0;   ///< spent on making updates again as the norm bound (UpdateOrder::before_norm)
+  std::int64_t step = 0;       ///< as of the inputs
+  double loss_sum = 0;         ///< sum of losses over all targets of the step; the same on every rank
+  double gradient_norm = 0;    ///< global, before clipping, times the loss scale; 0 in evaluation
+  std::optional<double> lead;  ///< steps by which the fastest device was ahead at most (MeshProgram::lead)
+  double correction_s = 0;     ///< spent on making updates again as the norm bound (UpdateOrder::before_norm)
   std::span<const double> metric_sums;  ///< of each of the graph's metrics; until the next run
 };
 
@@ -46,6 +47,9 @@ class Executor {
   /// Of its rows in gathers of those of ids that differ, what it has sent so far; nullopt: it had none.
   std::optional<double> sent_share_of_rows() const;
 
+  int most_unknown_steps() const;  ///< whose results are known in later ones
+  bool knows_all_steps() const;
+
   std::vector<StateTile> state_tiles() const;
   Indexed<StateIndex, int> state_terms() const;  ///< of all devices
   /// Host copies of all bytes of a tile, or of those from `first` on; blocks until done.
@@ -56,12 +60,13 @@ class Executor {
 
   /// Runs one step of programs[which] and waits for it; returns what came out. Where updates come in the
   /// next step (Program::defers_updates), that is known in the next step, and returned then: nothing after
-  /// the first. Every rank calls it.
+  /// the first. Where servers hold the states, it is known Program::staleness + 1 steps later. Every rank
+  /// calls it.
   std::optional<StepResult> run(const StepInputs&, std::size_t which = 0);
 
-  /// Makes the updates that the last step has left to the next, and returns what came out of it; nullopt
-  /// where there are none. States are read and written, and other programs run, after that. Every rank calls
-  /// it.
+  /// Makes the updates that the last step has left to the next, and returns what came out of the oldest step
+  /// that is not known yet; nullopt where there are none. States are read and written, and other programs
+  /// run, after all of them are. Every rank calls it.
   std::optional<StepResult> finish();
 
   /// Keeps the rows of the following steps, from the start of each; empties what was kept.

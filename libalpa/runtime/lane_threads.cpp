@@ -199,7 +199,8 @@ void LaneThreads::communicate() {
       naps.moved(monotonic_s());
       continue;
     }
-    for (Communicator* channel : *context_.channels) channel->move_sends();
+    for (Communicator* channel : *context_.channels) channel->move_messages();
+    if (context_.served) context_.served->move_messages();
     const double nap_s = naps.next_s(monotonic_s(), has_computed || marks_->is_waited_for());
     if (nap_s == 0) continue;
     marks_->nap(seen, nap_s);

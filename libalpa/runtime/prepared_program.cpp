@@ -8,17 +8,25 @@
 #include "libalpa/base/clock.h"
 
 namespace alpa {
+namespace {
+
+bool is_take(const Instruction& instruction) {
+  const auto* const exchange = std::get_if<Exchange>(&instruction.body);
+  return exchange && exchange->kind == Exchange::Kind::take;
+}
+
+}  // namespace
 
 bool acts(const PreparedStep& step, const Program& program, const StepContext& context) {
   if (!step.is_here) return false;
-  const bool is_rest = step.when == When::of_step_before;
+  const bool is_rest = step.when == When::of_step_before || step.takes;
   switch (context.pass) {
     case Pass::corrections:
       return step.when == When::norm_binds;
     case Pass::rest:
       return is_rest && acts(step.when, context.micro_batch, program.micro_batches);
     case Pass::first_step:
-      if (is_rest) return false;
+      if (step.when == When::of_step_before) return false;
       break;
     case Pass::step:
       break;
@@ -65,6 +73,7 @@ PreparedProgram::PreparedProgram(const Graph& graph, const Program& program, Mes
                                           : in_earnest(),
           instruction.when,
           owner_of(mesh_, instruction).is_at(coordinate),
+          is_take(instruction),
           std::move(waits[s][i]),
           fmt::format("{} of the {}", instruction_label(instruction, graph), segment_text(mesh_.segments[s])),
           {mesh, static_cast<int>(s), -1, static_cast<int>(i), instruction.lane, time_kind(instruction)}};
@@ -186,10 +195,10 @@ std::vector<int> PreparedProgram::beside(const Instance& instance) const {
 
 void PreparedProgram::run(StepContext context, std::vector<TimelineRow>* rows) {
   if (lane_threads_) return lane_threads_->run(context, rows);
-  const bool checked = !waits_.empty();
+  const bool serves = program_.servers && &mesh_ == &*program_.servers;
+  const bool checked = !waits_.empty() && !(serves && program_.has_states_at_servers());
   if (checked) {
     watch_.emplace(streams_.size());
-    const bool serves = program_.servers && &mesh_ == &*program_.servers;
     for (const Instance& instance : random_order(program_, waits_, seed_++)) {
       if (&program_.meshes[instance.mesh] != (serves ? &program_.meshes.front() : &mesh_)) continue;
       enter_run(context, program_, mesh_, mesh_.schedule[instance.run]);
@@ -217,7 +226,8 @@ void PreparedProgram::run(StepContext context, std::vector<TimelineRow>* rows) {
     const auto count = static_cast<int>(mesh_.segment_of(run).instructions.size());
     for (int i = 0; i < count; ++i) {
       run_one(context, r, i, rows);
-      for (Communicator* channel : *context.channels) channel->move_sends();
+      for (Communicator* channel : *context.channels) channel->move_messages();
+      if (context.served) context.served->move_messages();
     }
   }
   record_ends(false);

@@ -14,6 +14,7 @@ struct PreparedStep {
   std::unique_ptr<PreparedInstruction> instruction;
   When when = When::every_micro_batch;
   bool is_here = true;  ///< this rank's, as it has what the instruction touches
+  bool takes = false;   ///< Exchange::Kind::take
   std::vector<Dependence> waits;
   std::string name;  ///< "receive 3 of the forward of stage 1"
   TimelineRow row;   ///< all of it but the time and the micro-batch

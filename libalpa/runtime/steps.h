@@ -20,12 +20,19 @@ enum class Pass {
   step,         ///< those of a step that follows another
   first_step,   ///< likewise, where nothing is left of a step before
   corrections,  ///< When::norm_binds alone, after the step that they are of
-  rest,         ///< When::of_step_before alone, after the last step
+  rest,         ///< When::of_step_before alone, after the last step; or what has become of parameters
 };
 
 /// Rows of this rank that had an id, and all that it had, in gathers that leave out the others.
 struct SentRows {
   std::atomic<std::int64_t> sent{0}, all{0};
+};
+
+/// How far a device is beside the servers that hold its states.
+struct ExchangedSteps {
+  std::int64_t pushed = 0;    ///< whose gradients it has sent
+  std::int64_t reported = 0;  ///< whose scalars have been read
+  float lead = 0;             ///< those of which it has pushed more than is in its parameters
 };
 
 /// What instructions need to know when they run. Everything pointed to is owned by the executor.
@@ -46,6 +53,7 @@ struct StepContext {
   double begin_s = 0;              ///< monotonic time at which the step began
   EmulatedClock* clock = nullptr;  ///< of emulated devices
   SentRows* sent_rows = nullptr;
+  ExchangedSteps* exchanged = nullptr;
 };
 
 /// One instruction made ready for one rank: its kernel prepared, its addresses and partners worked out.
@@ -88,6 +96,7 @@ std::unique_ptr<PreparedInstruction> prepare(const Serve&, const StepSite&);
 std::unique_ptr<PreparedInstruction> prepare(const Send&, const StepSite&);
 std::unique_ptr<PreparedInstruction> prepare(const Receive&, const StepSite&);
 std::unique_ptr<PreparedInstruction> prepare(const Unpack&, const StepSite&);
+std::unique_ptr<PreparedInstruction> prepare(const Exchange&, const StepSite&);
 std::unique_ptr<PreparedInstruction> prepare(const GlobalSum&, const StepSite&);
 std::unique_ptr<PreparedInstruction> prepare(const Zero&, const StepSite&);
 std::unique_ptr<PreparedInstruction> prepare(const Copy&, const StepSite&);

@@ -24,6 +24,7 @@ std::vector<std::string> introduction(const RunFacts& run) {
   if (run.evaluation_data)
     lines.push_back(fmt::format("evaluations: {}", run.evaluation_data->reader->description()));
   if (!run.lossy.empty()) lines.push_back(run.lossy);
+  if (const std::string stale = staleness_text(run.plan); !stale.empty()) lines.push_back(stale);
   return lines;
 }
 

@@ -104,6 +104,7 @@ JsonObject& set_metrics(JsonObject& line, const StepMetrics& m) {
   if (m.loss_scale && !m.emulated)
     line.set("loss_scale", *m.loss_scale).set("skipped_steps", m.skipped_steps);
   if (m.corrected_steps > 0) line.set("corrected_steps", m.corrected_steps);
+  if (m.lead) line.set("lead", static_cast<std::int64_t>(*m.lead));
   line.set("samples", m.samples)
       .set("samples_per_s", static_cast<double>(m.samples) / m.step_s)
       .set("tokens", m.tokens)
@@ -139,6 +140,7 @@ std::string computed_text(const StepMetrics& m) {
   text += fmt::format("  gradient norm {:.3g}  learning rate {:.3g}", m.gradient_norm, m.learning_rate);
   if (m.loss_scale) text += fmt::format("  loss scale {:.6g}  skipped {}", *m.loss_scale, m.skipped_steps);
   if (m.corrected_steps > 0) text += fmt::format("  corrected {}", m.corrected_steps);
+  if (m.lead) text += fmt::format("  lead {}", *m.lead);
   return text;
 }
 

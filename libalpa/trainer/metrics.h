@@ -33,6 +33,7 @@ struct StepMetrics {
   std::optional<double> loss_scale;        ///< of the step, in f16
   std::int64_t skipped_steps = 0;          ///< so far, in f16: their gradients overflowed
   std::int64_t corrected_steps = 0;        ///< of this run: their updates were made again (UpdateOrder)
+  std::optional<double> lead;              ///< steps by which the fastest rank was ahead of all, at most
   std::int64_t samples = 0;                ///< of the step
   std::int64_t tokens = 0;                 ///< of the step; 0 where samples are no tokens
   double step_s = 0;                       ///< duration

@@ -21,11 +21,14 @@ std::vector<std::int64_t> gather_numbers(Communicator& control, Stream& stream, 
 RankMemory rank_memory(const Graph& graph, std::span<const Program* const> programs,
                        const BatchReader& training, const BatchReader& held_out) {
   RankMemory most;
-  for (const Program* program : programs)
-    for (const MeshProgram& mesh : program->meshes) {
-      most.arena = std::max(most.arena, mesh.memory.total);
-      most.host_arena = std::max(most.host_arena, mesh.memory.host);
-    }
+  const auto take = [&](const MeshProgram& mesh) {
+    most.arena = std::max(most.arena, mesh.memory.total);
+    most.host_arena = std::max(most.host_arena, mesh.memory.host);
+  };
+  for (const Program* program : programs) {
+    for (const MeshProgram& mesh : program->meshes) take(mesh);
+    if (program->servers) take(*program->servers);
+  }
   for (const StepSamples& samples : step_samples_of_devices(graph, programs))
     most.input = std::max(most.input, ReadAhead::bytes(samples, training));
   if (&held_out != &training) most.input += held_out.held_bytes();

@@ -34,15 +34,21 @@ ProcessMemory process_memory(const Program& training, const Graph& graph, std::i
 
 std::int64_t exchanged_bytes(const Program& program) {
   std::int64_t most = 0;
-  for (const MeshProgram& mesh : program.meshes) {
-    std::map<std::int64_t, std::int64_t> pieces;  // begin to end
+  std::vector<const MeshProgram*> all;
+  for (const MeshProgram& mesh : program.meshes) all.push_back(&mesh);
+  if (program.servers) all.push_back(&*program.servers);
+  for (const MeshProgram* const of : all) {
+    const MeshProgram& mesh = *of;
+    std::map<std::int64_t, std::int64_t> pieces;  // begin to end, the host's memory after the device's
     for (const Segment& segment : mesh.segments)
       for (const Instruction& instruction : segment.instructions) {
         if (is_computation(instruction) && !decides_what_is_sent(instruction)) continue;
         for (const BufferIndex b : buffers_touched(instruction)) {
           const Buffer& buffer = mesh.buffers[b];
-          std::int64_t& end = pieces[buffer.offset];
-          end = std::max(end, buffer.offset + buffer.slots * buffer.bytes);
+          const std::int64_t begin =
+              buffer.offset + (buffer.space == MemorySpace::host ? mesh.memory.total : 0);
+          std::int64_t& end = pieces[begin];
+          end = std::max(end, begin + buffer.slots * buffer.bytes);
         }
       }
     std::int64_t bytes = 0, counted = 0;

@@ -31,6 +31,7 @@ StepRunner::StepRunner(const Graph& graph, Executor& executor, BatchReader& trai
       held_out_(held_out),
       options_(options),
       scale_(first_loss_scale(options)),
+      begun_(static_cast<std::size_t>(executor.most_unknown_steps() + 1)),
       of_model_(metrics()),
       samples_(executor.device(), executor.samples(), training) {
   for (const Input& input : graph.inputs)
@@ -80,7 +81,7 @@ std::optional<StepMetrics> StepRunner::train(std::int64_t steps_done, std::int64
   m.samples_hash = training_.order().samples_hash(first_sample, options_.batch);
   m.step_s = last_step_s_ = watch.seconds();
   uncorrected_s_ = last_step_s_ - (result ? result->correction_s : 0);
-  begun_[steps_done % 2] = {std::move(m), targets};
+  begun_[static_cast<std::size_t>(steps_done % std::ssize(begun_))] = {std::move(m), targets};
   return known(result);
 }
 
@@ -89,7 +90,7 @@ std::optional<StepMetrics> StepRunner::finish() { return known(executor_.finish(
 /// What is known of a step once its loss is.
 std::optional<StepMetrics> StepRunner::known(const std::optional<StepResult>& result) {
   if (!result) return std::nullopt;
-  auto [m, targets] = std::move(begun_[result->step % 2]);
+  auto [m, targets] = std::move(begun_[static_cast<std::size_t>(result->step % std::ssize(begun_))]);
   m.loss = result->loss_sum / targets;
   m.gradient_norm = result->gradient_norm / scale_.factor;
   for (NamedNumber& metric : of_model_) metric.value = 0;
@@ -97,9 +98,11 @@ std::optional<StepMetrics> StepRunner::known(const std::optional<StepResult>& re
   make_means(targets, 1, of_model_);
   m.of_model = of_model_;
   m.correction_s = result->correction_s;
+  m.lead = result->lead;
   const bool is_finite = std::isfinite(m.gradient_norm);
   if (!std::isfinite(m.loss) || (!is_finite && scale_.factor <= 1)) {
-    executor_.finish();  // so that nothing is under way any more
+    while (executor_.finish()) {
+    }  // so that nothing is under way any more
     throw Error(ErrorKind::non_finite,
                 fmt::format("step {}: loss {}, gradient norm {}", m.step, m.loss, m.gradient_norm),
                 "a lower learning rate or a longer warm-up; checkpoints hold earlier steps alone");

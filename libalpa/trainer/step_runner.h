@@ -28,9 +28,10 @@ class StepRunner {
   std::optional<StepMetrics> train(std::int64_t steps_done, std::int64_t first_sample,
                                    std::optional<std::int64_t> next = std::nullopt);
 
-  /// The last step where it is not known yet; states are those after it then. To be called before these are
-  /// read, and before evaluate().
+  /// The oldest step that is not known yet; nullopt: all are, and states are those after the last. To be
+  /// called until then before these are read, and before evaluate().
   std::optional<StepMetrics> finish();
+  bool knows_all_steps() const { return executor_.knows_all_steps(); }
 
   double last_step_s() const { return last_step_s_; }      ///< what the last step took, known or not
   double uncorrected_s() const { return uncorrected_s_; }  ///< likewise, without StepMetrics::correction_s
@@ -60,7 +61,7 @@ class StepRunner {
     StepMetrics metrics;
     double targets = 0;
   };
-  std::array<BegunStep, 2> begun_;     ///< [step % 2] whose losses are not known yet
+  std::vector<BegunStep> begun_;       ///< [step, in turn] whose losses are not known yet
   std::vector<NamedNumber> of_model_;  ///< of the last step
   double last_step_s_ = 0, uncorrected_s_ = 0;
   std::int64_t corrected_steps_ = 0;  ///< so far, of this run

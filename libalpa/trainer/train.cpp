@@ -71,7 +71,7 @@ class Run {
 
   int run() {
     if (is_emulated()) check_emulation();
-    if (training_.defers_updates) check_overlapping_steps(settings_);
+    if (training_.defers_updates || training_.has_states_at_servers()) check_overlapping_steps(settings_);
     introduce();
     check_element_types(ranks_.device, graph_);
     const MemoryCheck memory = check_memory(training_, graph_, memory_, ranks_, settings_, *control_stream_);
@@ -204,12 +204,9 @@ class Run {
 
   void prepare_files() {
     traced_->prepare();
-    if (is_emulated()) {
-      files_->prepare_emulated();
-    } else {
-      files_->prepare(step_);
-      check_disk();
-    }
+    if (is_emulated()) return files_->prepare_emulated();
+    files_->prepare(step_);
+    check_disk();
   }
 
   void save(bool at_once) {
@@ -257,12 +254,13 @@ class Run {
     return m;
   }
 
-  /// The step that was trained last, where `m` may be the one before it.
+  /// The step that was trained last, where `m` may be one before it.
   std::optional<StepMetrics> finished(std::optional<StepMetrics> m) {
-    std::optional<StepMetrics> last = known([&] { return steps_->finish(); });
-    if (!last) return m;
-    if (m) note(*m);
-    return last;
+    while (!steps_->knows_all_steps()) {
+      if (m) note(*m);
+      m = known([&] { return steps_->finish(); });
+    }
+    return m;
   }
 
   void note(const StepMetrics& m) {
@@ -293,17 +291,20 @@ class Run {
     return found;
   }
 
-  /// Ranks look for reasons to stop together, about twice a second: the greatest reason and the longest step
-  /// count. A checkpoint that all ranks have written by then gets its name.
+  /// Ranks look for reasons to stop together, about twice a second (more seldom where they need not keep
+  /// step, as they wait for each other then): the greatest reason and the longest step count. A checkpoint
+  /// that all ranks have written by then gets its name.
   StopReason agreed_reason() {
     if (step_ < next_look_) return StopReason::none;
-    const double median_s = recent_.median_s();
-    std::int32_t values[3] = {static_cast<std::int32_t>(stop_.local_reason(median_s, checkpoints_->save_s())),
+    const bool keeps_step = !training_.has_states_at_servers();
+    const double median_s = recent_.median_s(), between_s = keeps_step ? 0.5 : 5,
+                 end_s = keeps_step ? median_s : (training_.staleness + 1) * median_s + between_s;
+    std::int32_t values[3] = {static_cast<std::int32_t>(stop_.local_reason(end_s, checkpoints_->save_s())),
                               static_cast<std::int32_t>(std::min(median_s * 1e6, 2e9)),
                               checkpoints_->is_writing() ? 1 : 0};
     ranks_.control.all_reduce(*control_stream_, values, 3, DType::i32, Reduction::max);
-    const auto steps = static_cast<std::int64_t>(0.5e6 / std::max(values[1], 1));
-    next_look_ = step_ + std::clamp<std::int64_t>(steps, 1, 100);
+    const auto steps = static_cast<std::int64_t>(between_s * 1e6 / std::max(values[1], 1));
+    next_look_ = step_ + std::clamp<std::int64_t>(steps, 1, keeps_step ? 100 : 1000);
     if (values[2] == 0) checkpoints_->publish(step_);
     return static_cast<StopReason>(values[0]);
   }

@@ -51,9 +51,9 @@ void check_overlapping_steps(const TrainSettings& settings) {
   if (settings.timeline_steps > 0)
     throw Error(
         ErrorKind::usage,
-        "--timeline-steps is given, but the plan has updates in the next forward: a step by itself, as "
-        "timelines have it, is none of these",
-        "leave it out, or keep the timeline of a plan with --updates after-norm");
+        "--timeline-steps is given, but the plan has updates in the next forward, or at servers: a step by "
+        "itself, as timelines have it, is none of these",
+        "leave it out, or keep the timeline of a plan with --updates after-norm and without --staleness");
 }
 
 }  // namespace alpa

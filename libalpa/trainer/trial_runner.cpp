@@ -81,7 +81,7 @@ TimedSteps TrialRunner::run(const Plan& plan) {
     last = steps.train(step, step * options_.batch, step + 1 < count ? std::optional(next) : std::nullopt);
     if (step >= settings_.warm_up_steps) seconds.push_back(steps.last_step_s());
   }
-  if (std::optional<StepMetrics> finished = steps.finish()) last = std::move(finished);
+  while (!steps.knows_all_steps()) last = steps.finish();
   if (!is_emulated && last) timed.loss = last->loss;
   std::vector<double> slowest = slowest_of_ranks(ranks_.control, *control_stream_, seconds);
   std::ranges::sort(slowest);

@@ -22,7 +22,7 @@ class HeardCommunicator : public Communicator {
   }
   bool has_left(Stream& s, std::int64_t message) override { return inner_->has_left(s, message); }
   void wait_sends(Stream& s) override { inner_->wait_sends(s); }
-  void move_sends() override { inner_->move_sends(); }
+  void move_messages() override { inner_->move_messages(); }
   std::int64_t start_receive(Stream& s, void* data, std::int64_t bytes, int from) override {
     return inner_->start_receive(s, data, bytes, from);
   }

@@ -81,7 +81,7 @@ TEST_F(PlanCommands, RecordTheOptionsInEffectInThePlan) {
   EXPECT_THAT(
       H5Reader(path("plan.h5"), kPlanFormat, kPlanVersion).text_attribute("/provenance", "settings"),
       StartsWith(
-          "{devices = 2, servers = 0, micro_batches = 0, method = \"zero-2\", preset = \"none\", schedule = \"auto\", "
+          "{devices = 2, servers = 0, staleness = -1, micro_batches = 0, method = \"zero-2\", preset = \"none\", schedule = \"auto\", "
           "overlap = \"none\", transfers = \"auto\", updates = \"after-norm\", "
           "sync = \"auto\", sync_order = \"auto\", owners = \"none\", offload = \"none\", "
           "rematerialize = \"never\", effort = "

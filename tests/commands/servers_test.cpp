@@ -83,6 +83,26 @@ TEST_F(Servers, ThatHaveNothingToDoAreWarnedOf) {
   EXPECT_THAT(plan("plan", "--devices 4 --servers 2 --method inter-only").output, HasSubstr(warning));
 }
 
+TEST_F(Servers, MayHoldTheStates) {
+  const std::string options = "--devices 4 --servers 2 --staleness 3 --micro-batches 1";
+  const char* const stale =
+      "servers hold the optimizer's states; parameters are at most 3 steps old, which differs from run to "
+      "run";
+  EXPECT_THAT(output_of(plan("stale", options)),
+              AllOf(HasSubstr(stale), HasSubstr("by data-parallel"), Not(HasSubstr("warning"))));
+  output_of(plan("alone", kInOneSum));
+  EXPECT_THAT(run("alpa-plan compare alone.h5 stale.h5").output, HasSubstr("staleness: none | 3"));
+  EXPECT_EQ(output_of(run("alpa-plan check stale.h5")).find("error"), std::string::npos);
+  EXPECT_THAT(output_of(run("alpa-plan simulate stale.h5 --program")),
+              AllOf(HasSubstr("take"), HasSubstr("push"), HasSubstr("collect"), HasSubstr("publish")));
+  const CommandResult trained = run(
+      "alpa-train stale.h5 --data synthetic:64 --run-dir run --steps 9 --progress-s 0.01 --device emulated",
+      6);
+  EXPECT_THAT(output_of(trained), AllOf(HasSubstr(stale), HasSubstr("step 9/9")));
+  EXPECT_THAT(run("alpa-train tune stale.h5 --data synthetic:64 --out tuned.h5 --device emulated", 6).output,
+              HasSubstr("has its states at servers, which tuning tries nothing else for"));
+}
+
 TEST_F(Servers, AreRefusedWhereTheyCannotBe) {
   const auto expect_refused = [&](const std::string& options, const char* message) {
     const CommandResult result = plan("plan", options);
@@ -92,6 +112,15 @@ TEST_F(Servers, AreRefusedWhereTheyCannotBe) {
   expect_refused("--devices 5 --servers 2", "--servers 2: cluster 'six' has 6 nodes, 5 of these compute");
   expect_refused("--servers -1", "servers");
   expect_refused("--preset byteps", "--preset byteps without --servers");
+  const std::string stale = "--devices 4 --servers 2 --staleness 1 ";
+  expect_refused("--staleness 1", "--staleness 1: without --servers, which hold the optimizer's states then");
+  expect_refused("--devices 4 --servers 2 --staleness 17", "staleness");
+  write("limits.toml", "most_zero = 1\n");
+  expect_refused(stale + "--constraints limits.toml", "beside --constraints");
+  expect_refused(stale + "--method zero-1", "beside --method zero-1");
+  expect_refused(stale + "--updates next-forward", "beside --updates next-forward");
+  expect_refused(stale + "--owners even", "beside --owners even");
+  expect_refused(stale + "--sync ddp", "beside --sync ddp");
   write("gpus.toml",
         "name = \"gpus\"\ndevice = \"NVIDIA V100 16 GB\"\nnodes = 4\ndevices_per_node = 1\n"
         "memory_gib = 16\nf32_tflops = 14\nmemory_gb_per_s = 800\nlaunch_us = 5\n"

@@ -2,8 +2,8 @@
 // nothing of the planner.
 //
 //   bench_synchronisation [--check] [--row ROW] [--rounds N] [--steps N] [--plot FILE.svg]
-//     ROW: overlap, hybrid, crossover, buckets, priority, zero, owners, servers, sparse, wire, low-rank,
-//     delay, presets, bandwidth, pairs
+//     ROW: overlap, hybrid, crossover, buckets, priority, zero, owners, servers, staleness, sparse, wire,
+//     low-rank, delay, presets, bandwidth, pairs
 //
 // A perceptron of equal layers (sparse: NeuMF), data-parallel over four emulated hosts of one rank at 1
 // Gbit/s; computations are emulated. Medians of rounds in turn. Targets stand in
@@ -244,6 +244,26 @@ void servers_row(const Options& o, HeldTargets& tally) {
   hold_gain(o, tally, gain(kHosts), s[0] / s[2]);
 }
 
+/// Servers that hold the states, as many as devices: what goes there and comes back in the step, or beside
+/// later ones.
+void staleness_row(const Options& o, HeldTargets& tally) {
+  constexpr int samples = 512;
+  constexpr double mbit = 200;  // as all hosts send all the time, which takes cores
+  Formula formula{samples, 1};
+  formula.flops_per_s = (formula.forward_s() + formula.backward_s()) / Formula::exchange_s(mbit);
+  fmt::print(
+      "parameters from servers, {} Mbit/s, which takes as long as forward and backward: {:.1f} GFLOP/s\n",
+      mbit, formula.flops_per_s / 1e9);
+  std::vector<Way> ways;
+  for (const int staleness : {0, 1, 2})
+    ways.push_back({fmt::format("--staleness {}", staleness), "model.toml", kHosts});
+  const std::vector<double> s =
+      Measuring(samples, formula.flops_per_s / 1e12, 50, o.rounds, o.steps, 0, mbit).run(ways);
+  for (const int staleness : {1, 2})
+    hold_gain(o, tally, formula.stale_s(0, mbit) / formula.stale_s(staleness, mbit),
+              s[0] / s[static_cast<std::size_t>(staleness)]);
+}
+
 /// Gradients of tables as sums, as rows of ids, and as rows of ids that differ.
 void sparse_row(const Options& o, HeldTargets& tally) {
   const Formula formula{4096, 1e12};
@@ -307,11 +327,12 @@ struct Row {
   std::string_view name;
   void (*run)(const Options&, HeldTargets&);
 };
-constexpr Row kRows[] = {{"overlap", overlap_row}, {"hybrid", hybrid_row},       {"crossover", crossover_row},
-                         {"buckets", buckets_row}, {"priority", priority_row},   {"zero", zero_row},
-                         {"owners", owners_row},   {"servers", servers_row},     {"sparse", sparse_row},
-                         {"wire", wire_row},       {"low-rank", low_rank_row},   {"delay", delay_row},
-                         {"presets", presets_row}, {"bandwidth", bandwidth_row}, {"pairs", pairs_row}};
+constexpr Row kRows[] = {{"overlap", overlap_row}, {"hybrid", hybrid_row},     {"crossover", crossover_row},
+                         {"buckets", buckets_row}, {"priority", priority_row}, {"zero", zero_row},
+                         {"owners", owners_row},   {"servers", servers_row},   {"staleness", staleness_row},
+                         {"sparse", sparse_row},   {"wire", wire_row},         {"low-rank", low_rank_row},
+                         {"delay", delay_row},     {"presets", presets_row},   {"bandwidth", bandwidth_row},
+                         {"pairs", pairs_row}};
 
 int run(const std::vector<std::string>& words) {
   bool check = false;
@@ -327,8 +348,8 @@ int run(const std::vector<std::string>& words) {
   if (!row.empty() && std::ranges::find(kRows, row, &Row::name) == std::end(kRows))
     throw Error(
         ErrorKind::usage, "no row is called " + row,
-        "overlap, hybrid, crossover, buckets, priority, zero, owners, servers, sparse, wire, low-rank, "
-        "delay, presets, bandwidth or pairs");
+        "overlap, hybrid, crossover, buckets, priority, zero, owners, servers, staleness, sparse, wire, "
+        "low-rank, delay, presets, bandwidth or pairs");
   if (const int status = status_of_hosts(); status != 0) return status;
   TomlDocument document = read_toml(ALPA_SOURCE_DIR "/tests/commands/synchronisation_targets.toml");
   options.of_formula = document.root().number("of_formula");

@@ -136,7 +136,7 @@ TEST_F(CollectivesOnHosts, MessagesGoOnWhileTheirSenderOnlyMovesThem) {
   if (rank_ == from) {
     world_->send(*stream_, values_.data(), kBytes, to);
     const double give_up_s = monotonic_s() + 20;
-    while (!exists(arrived) && monotonic_s() < give_up_s) world_->move_sends();
+    while (!exists(arrived) && monotonic_s() < give_up_s) world_->move_messages();
     EXPECT_TRUE(exists(arrived));
     world_->wait_sends(*stream_);
   }

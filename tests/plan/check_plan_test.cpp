@@ -108,6 +108,10 @@ INSTANTIATE_TEST_SUITE_P(
            p.stages[1_s].recompute_form = RecomputeForm::offload;
          },
          "stage 1 has activations in the host's memory, and its cluster has no rate"},
+        {"StalenessBeyondTheBound", [](Plan& p, const Graph&) { p.staleness = 17; }, "parameters are 17 steps old, expected at most 16"},
+        {"StalenessBelowNone", [](Plan& p, const Graph&) { p.staleness = -2; }, "parameters are -2 steps old"},
+        {"StatesAtNoServers", [](Plan& p, const Graph&) { p.staleness = 0; }, "servers hold its states, but it has no servers"},
+        {"StatesOfStagesAtServers", [](Plan& p, const Graph&) { p.staleness = 0; p.cluster.servers = 1; }, "servers hold its states, but it has several stages"},
         {"TransferMissing", [](Plan& p, const Graph&) { p.transfers.erase(p.transfers.begin()); }, "but never sent there"},
         {"TransferOfNothing", [](Plan& p, const Graph&) { p.transfers[0].value = ValueIndex(1 << 20); }, "names a mesh or value that is not there"},
         {"TransferToNowhere", [](Plan& p, const Graph&) { p.transfers[0].to_mesh = 2_m; }, "names a mesh or value that is not there"},

@@ -34,6 +34,7 @@ TEST(ComparePlans, PrintsEachDifferenceInALine) {
               p.sync = {{3_v, -1, 0, {{16, 1}}}};
             }),
             "updates are shared out between devices in another way\n");
+  EXPECT_EQ(difference([](Plan& p) { p.staleness = 2; }), "staleness: none | 2\n");
   EXPECT_EQ(difference([](Plan& p) { p.micro_batches = 2; }), "micro-batches: 4 | 2\n");
   EXPECT_EQ(difference([](Plan& p) { p.method = "by hand"; }), "method: " + plan.method + " | by hand\n");
   EXPECT_EQ(difference([](Plan& p) { p.stages[0_s].recomputed_layers = 2; }),

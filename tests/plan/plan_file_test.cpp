@@ -61,6 +61,14 @@ TEST_F(PlanFile, HoldsWhenUpdatesAreMadeAndWhatOverlaps) {
   EXPECT_EQ(read_plan(written("a.h5", plan)), plan);
 }
 
+TEST_F(PlanFile, HoldsHowOldParametersMayBe) {
+  Plan plan = lowered_.plan;
+  for (const int staleness : {Plan::kSynchronous, 0, 3}) {
+    plan.staleness = staleness;
+    EXPECT_EQ(read_plan(written(std::to_string(staleness) + ".h5", plan)), plan);
+  }
+}
+
 TEST_F(PlanFile, HoldsTheBucketsOfSumsOfGradients) {
   Plan plan = lowered_.plan;
   plan.sync = SumsForBuckets(plan, GraphUses(lowered_.graph)).in_buckets(find_buckets("one"));

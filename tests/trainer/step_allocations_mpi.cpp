@@ -32,19 +32,46 @@ MPI_Comm duplicate(MPI_Comm of) {
 /// Once a step.
 class HeardSteps final : public HeardCommunicator {
  public:
-  using HeardCommunicator::HeardCommunicator;
+  /// `sends`: ranks add nothing up together, and send each other a message a step.
+  HeardSteps(std::unique_ptr<Communicator> inner, bool sends)
+      : HeardCommunicator(std::move(inner)), sends_(sends) {}
 
   Progress advance(Stream& s) override {
     const Progress progress = HeardCommunicator::advance(s);
-    if (progress != Progress::done) return progress;  // the sum of loss and gradient norm, once a step
-    ++steps_;
-    if (steps_ == kFirst) heap_watch::start();
-    if (steps_ == kLast) heap_watch::stop();
+    if (progress == Progress::done) count();  // the sum of loss and gradient norm, once a step
     return progress;
+  }
+  std::unique_ptr<Communicator> duplicate() override {
+    std::unique_ptr<Communicator> copy = HeardCommunicator::duplicate();
+    if (!sends_) return copy;
+    return std::make_unique<HeardMessages>(std::move(copy), *this);
   }
   int steps() const { return steps_; }
 
  private:
+  class HeardMessages final : public HeardCommunicator {
+   public:
+    HeardMessages(std::unique_ptr<Communicator> inner, HeardSteps& steps)
+        : HeardCommunicator(std::move(inner)), steps_(steps) {}
+
+    std::int64_t send(Stream& s, const void* data, std::int64_t bytes, int to) override {
+      if (first_ < 0) first_ = to;
+      if (to == first_) steps_.count();
+      return HeardCommunicator::send(s, data, bytes, to);
+    }
+
+   private:
+    HeardSteps& steps_;
+    int first_ = -1;  ///< rank that it has sent to
+  };
+
+  void count() {
+    ++steps_;
+    if (steps_ == kFirst) heap_watch::start();
+    if (steps_ == kLast) heap_watch::stop();
+  }
+
+  bool sends_;
   int steps_ = 0;
 };
 
@@ -82,7 +109,7 @@ class Step : public testing::TestWithParam<TinyCase> {
   /// Collective over `ranks`, one for each of these.
   static void train_and_count(const TinyCase& c, Overlap overlap, const Change& change, MPI_Comm ranks,
                               const std::filesystem::path& run_dir) {
-    HeardSteps world(make_mpi_communicator(duplicate(ranks), nullptr));
+    HeardSteps world(make_mpi_communicator(duplicate(ranks), nullptr), c.staleness >= 0);
     const auto control = make_mpi_communicator(duplicate(ranks), nullptr);
     const auto device = make_cpu_device(c.devices == 1 ? 2 : 1);
     TinyTraining tiny(c);
@@ -163,6 +190,12 @@ TinyCase serving(TinyCase c, int servers) {
 }
 
 /// Of rows of ids, as many as a step happens to have.
+TinyCase stale(TinyCase c, int servers) {
+  c = serving(std::move(c), servers);
+  c.staleness = 1;
+  return c;
+}
+
 TinyCase sparse(TinyCase c) {
   c.sparse = c.wire_bound = true;
   return c;
@@ -180,6 +213,7 @@ INSTANTIATE_TEST_SUITE_P(
                     in_next_forward({"unclipped", "zero-1", 2, 1}),
                     in_next_forward({"llama", "inter-only", 2, 4}), TinyCase{"bf16_wire", "zero-1", 2, 1},
                     sparse({"llama", "parallax", 2, 1}), serving({"llama", "data-parallel", 2, 1}, 2),
+                    stale({"gpt", "data-parallel", 2, 1}, 2),
                     TinyCase{"gpt", "mixed", 4, 4, "gpipe", Rematerialize::never, Precision::bf16}),
     [](const auto& plan) {
       return plan.param.name() + (plan.param.precision == Precision::bf16 ? "_bf16" : "");

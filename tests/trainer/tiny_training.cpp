@@ -67,6 +67,8 @@ ModelDefinition tiny_model(const TinyCase& c) {
     model.training.compression_rank = c.compression_rank;
   }
   model.training.gradient_delay = c.gradient_delay;
+  if (c.weight_decay) model.training.weight_decay = *c.weight_decay;
+  if (c.optimizer) model.training.optimizer = *c.optimizer;
   if (c.sparse) model.training.embedding_gradients = EmbeddingGradients::sparse;
   if (c.gradient_clip) model.training.gradient_clip = *c.gradient_clip;
   return model;
@@ -121,6 +123,8 @@ Plan tiny_plan(const TinyCase& c) {
   options.transfers = c.transfers;
   options.updates = update_order_name(c.updates);
   options.sync = c.sync;
+  options.servers = c.servers;
+  options.staleness = c.staleness;
   if (!c.constraints.empty()) options.constraints = parse_constraints(c.constraints, "limits.toml");
   options.no_constraint_prices = true;
   if (has_named_axes(c)) {
@@ -261,6 +265,7 @@ std::string TinyCase::name() const {
                      (transfers != kFastestTransfers ? "_" + transfers : "") +
                      (compression_rank > 0 ? "_rank" + std::to_string(compression_rank) : "") +
                      (servers > 0 ? "_" + std::to_string(servers) + "servers" : "") +
+                     (staleness >= 0 ? "_stale" + std::to_string(staleness) : "") +
                      (gradient_delay > 0 ? "_delay" + std::to_string(gradient_delay) : "");
   for (char& c : text)
     if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
@@ -323,6 +328,7 @@ TinyCurve TinyTraining::run(int steps, Device& device, Communicator& world,
     curve.losses.push_back(result->loss_sum / counts.at(static_cast<std::size_t>(result->step)));
     curve.norms.push_back(result->gradient_norm / scale.factor);
     curve.corrected_steps += result->correction_s > 0 ? 1 : 0;
+    if (result->lead) curve.leads.push_back(*result->lead);
     scale = next_loss_scale(scale, std::isfinite(result->gradient_norm), options_);
     curve.metrics.emplace_back(result->metric_sums.begin(), result->metric_sums.end());
   };
@@ -343,9 +349,11 @@ TinyCurve TinyTraining::run(int steps, Device& device, Communicator& world,
                              updates};
     add(executor.run(inputs));
     if (after_each_step) after_each_step(executor);
-    if (step + 1 < steps) continue;
-    add(executor.finish());
-    curve.evaluation = executor.run(inputs, 1)->loss_sum / count;
+    const bool is_last = step + 1 == steps;
+    if (!is_last && (finish_every_ == 0 || (step + 1) % finish_every_ != 0)) continue;
+    while (!executor.knows_all_steps()) add(executor.finish());
+    const double evaluation = executor.run(inputs, 1)->loss_sum / count;
+    if (is_last) curve.evaluation = evaluation;
   }
   curve.skipped_steps = scale.skipped_steps;
   if (at_end) at_end(executor);

@@ -37,7 +37,10 @@ struct TinyCase {
   std::string constraints = "";       ///< a file of them, under which a plan is looked for
   bool sparse = false;                ///< gradients of embeddings
   int servers = 0;                    ///< further nodes
-  bool wire_bound = false;            ///< links are so slow that nothing but bytes counts
+  int staleness = -1;                 ///< of parameters that these servers hold
+  std::optional<double> weight_decay = {};
+  std::optional<OptimizerKind> optimizer = {};  ///< in place of the model's
+  bool wire_bound = false;                      ///< links are so slow that nothing but bytes counts
 
   std::string name() const;  ///< of letters, digits and '_'
 };
@@ -48,6 +51,7 @@ struct TinyCurve {
   double evaluation = 0;                     ///< loss of the last batch, evaluated after the last step
   std::int64_t skipped_steps = 0;            ///< f16: whose gradients overflowed
   std::int64_t corrected_steps = 0;          ///< whose updates were made again
+  std::vector<double> leads;                 ///< of each step, where servers hold the states
   /// Whole, after the last step, terms added up; of run_on_threads() only.
   std::map<std::string, Values> states;
 };
@@ -70,7 +74,8 @@ class TinyTraining {
       const std::function<std::unique_ptr<Device>()>& device_of_rank = [] { return make_cpu_device(1); },
       const std::function<void(Executor&)>& after_each_step = {}) const;
 
-  void set_overlap(Overlap);  ///< of what is run
+  void set_overlap(Overlap);                               ///< of what is run
+  void finish_every(int steps) { finish_every_ = steps; }  ///< learn all that is not known yet; 0: at the end
   void set_sync(std::vector<GradientSync>);
   void set_on_host(std::vector<ValueIndex>, double host_bytes_per_s = 1e9);
   /// What all layers of its stages save, or the first half of them; of a plan that recomputes none.
@@ -82,6 +87,7 @@ class TinyTraining {
   const TrainingOptions& options() const { return options_; }
 
  private:
+  int finish_every_ = 0;
   TrainingOptions options_;
   Plan plan_;
   Graph graph_;

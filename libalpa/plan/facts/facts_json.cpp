@@ -185,11 +185,12 @@ JsonObject constraint_json(const ConstraintPrice& c) {
 JsonObject facts_json(const PlanFacts& f) {
   JsonObject json;
   json.set("format", "alpa-plan-facts")
-      .set("format_version", "1.3")
+      .set("format_version", "1.4")
       .set("model", f.model)
       .set("method", f.method)
       .set("schedule", f.schedule)
       .set("lossy", f.lossy)
+      .set("stale", f.stale)
       .set("overlap", f.overlap)
       .set("updates", f.updates)
       .set("gradient_buckets", f.buckets)

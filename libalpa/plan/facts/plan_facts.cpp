@@ -113,7 +113,8 @@ PlanFacts plan_facts(const Plan& plan, const Graph& graph) {
                   .extrapolated_from = plan.extrapolated_from,
                   .mean = mean_time(plan),
                   .prediction = plan.prediction,
-                  .lossy = lossy_gradients_text(graph)};
+                  .lossy = lossy_gradients_text(graph),
+                  .stale = staleness_text(plan)};
   facts.binding = binding_of(plan);
   for (const StageIndex s : plan.stages.indices()) {
     const StagePlan& stage = plan.stages[s];

@@ -59,6 +59,7 @@ struct PlanFacts {
   Binding binding = {};
   Prediction prediction;
   std::string lossy;  ///< lossy_gradients_text()
+  std::string stale;  ///< staleness_text()
 
   bool is_measured() const { return !profile_fingerprint.empty(); }
   const char* costs() const;  ///< what they are: "estimated", "measured", "extrapolated"

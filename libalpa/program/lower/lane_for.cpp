@@ -31,6 +31,9 @@ Lane lane_for(const InstructionBody& body, const std::vector<StageTransfer>& tra
                         [&](const Send& i) { return message_lane(LaneKind::send, i.transfer); },
                         [&](const Receive& i) { return message_lane(LaneKind::receive, i.transfer); },
                         [](const Unpack&) { return Lane{}; },
+                        [](const Exchange&) {
+                          return Lane{LaneKind::collective, -1, {}, {}};
+                        },
                         [](const GlobalSum&) {
                           return Lane{LaneKind::collective, -1, {}, {}};
                         },

@@ -173,7 +173,19 @@ Program lower(const Graph& graph, const Plan& plan, Purpose purpose, DeviceKind 
     make_room(may_fetch_ahead, false, false);
     program.meshes.push_back(std::move(mesh));
   }
-  add_servers(program, plan.cluster);
+  if (!plan.has_states_at_servers()) {
+    add_servers(program, plan.cluster);
+    return program;
+  }
+  const MeshIndex served(0);
+  MeshProgram servers =
+      MeshLowering(placement, served, purpose, device, orders[served], program.transfers, slots, false)
+          .run_at_servers(plan.cluster.server_devices());
+  set_schedule(servers, {});
+  set_slots(servers, plan.overlap);
+  lay_out(servers, graph, 0);
+  program.servers = std::move(servers);
+  program.staleness = plan.staleness;
   return program;
 }
 
@@ -184,7 +196,8 @@ void set_micro_batches(Program& program, const Plan& plan, int micro_batches) {
     set_schedule(program.meshes[m], orders[m]);
     assign_slots(program.meshes[m]);
   }
-  if (program.servers) program.servers->schedule = program.meshes[MeshIndex(0)].schedule;
+  if (program.servers && !plan.has_states_at_servers())
+    program.servers->schedule = program.meshes[MeshIndex(0)].schedule;
 }
 
 }  // namespace alpa

@@ -231,20 +231,19 @@ std::int64_t place_in_segment(MeshProgram& program, int s, const Dependences& wa
   return packing.end;
 }
 
-/// The states of each owner follow each other; those of different places along an axis are on different
-/// devices, so they lie at the same addresses. Returns where the fullest owner's end.
-std::int64_t place_owned_states(MeshProgram& program, std::int64_t begin) {
+/// What each owner has follows each other; that of different places along an axis is on different devices, so
+/// it lies at the same addresses. Returns where the fullest owner's ends.
+std::int64_t place_owned(MeshProgram& program, Residence residence, std::int64_t begin) {
   std::map<int, std::map<int, std::int64_t>> end;  // by axis and place
   for (int axis = 0; axis < static_cast<int>(program.mesh.shape.size()); ++axis) {
     std::int64_t of_axis = begin;
     for (Buffer& buffer : program.buffers) {
-      if (buffer.owner.axis != axis || buffer.residence != Residence::state || buffer.view_of >= 0) continue;
+      if (buffer.owner.axis != axis || buffer.residence != residence || buffer.view_of >= 0) continue;
       std::int64_t& at = end[axis].try_emplace(buffer.owner.place, begin).first->second;
       buffer.offset = at;
       at = end_of(at, buffer.bytes, buffer.slots);
       of_axis = std::max(of_axis, at);
     }
-    program.memory.optimizer += of_axis - begin;
     begin = of_axis;
   }
   return begin;
@@ -271,14 +270,19 @@ void lay_out(MeshProgram& program, const Graph& graph, std::int64_t limit) {
     }
   };
   place(Residence::state);
-  at = place_owned_states(program, at);
+  const std::int64_t states_begin = at;
+  at = place_owned(program, Residence::state, at);
+  program.memory.optimizer += at - states_begin;
   const std::int64_t states_end = at;
+  at = place_owned(program, Residence::step, at);
+  const std::int64_t owned_step = at - states_end;
   place(Residence::step);
   program.memory.gradients = 0;  // in buckets too; pieces of messages on their way last a step as well
   for (const Buffer& buffer : program.buffers)
     if (buffer.residence == Residence::step && buffer.value >= 0 && buffer.space == MemorySpace::device &&
         buffer.owner.is_everybody())
       program.memory.gradients += buffer.bytes * buffer.slots;
+  program.memory.gradients += owned_step;
   const std::int64_t messages = at - states_end - program.memory.gradients;
   const std::int64_t step_end = at;
   place(Residence::micro_batch);

@@ -36,11 +36,13 @@ MeshLowering::MeshLowering(const Placement& placement, MeshIndex mesh, Purpose p
 
 MeshProgram MeshLowering::run() {
   find_kept_values();
+  if (plan_.has_states_at_servers()) find_updates_at_servers(plan_.cluster.server_devices());
   find_owned_updates();
   // All states first, in the graph's order: the arena begins with them, whatever uses them when.
   for (const StateIndex s : graph_.states.indices()) {
     const ValueIndex value = graph_.states[s].value;
     if (!values_.program().state_parts[s].empty()) continue;
+    if (plan_.has_states_at_servers() && is_of_update_alone(uses_, graph_.states[s])) continue;
     if (placement_.mesh_of_value(value) == mesh_ || is_used(value)) values_.state_buffer(s);
   }
   for (const StageIndex stage : stages_) lower_forward(stage);
@@ -117,7 +119,10 @@ void MeshLowering::lower_forward(StageIndex stage) {
   const std::vector<NodeIndex> nodes = placement_.semantics(stage).order(Phase::forward, {});
   values_.begin_segment(stage, SegmentKind::forward);
   if (defers_updates_) begin_deferred_update(nodes);
-  if (stage == stages_.front()) sum_held_gradients();
+  if (stage == stages_.front()) {
+    if (plan_.has_states_at_servers() && purpose_ == Purpose::train) take_parameters();
+    sum_held_gradients();
+  }
   receive_values_made_in(Phase::forward);
   for (const ValueIndex v : values_.kept())
     if (is_input(graph_, v) && first_stage_with(v, Phase::forward) == stage) values_.fetch_resting(v);

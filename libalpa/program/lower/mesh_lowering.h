@@ -3,6 +3,7 @@
 #include <set>
 #include <vector>
 
+#include "libalpa/plan/owned_updates.h"
 #include "libalpa/program/lower/mesh_values.h"
 #include "libalpa/program/purpose.h"
 
@@ -20,6 +21,10 @@ class MeshLowering {
   /// Buffers and segments; schedule, slots and offsets are left to the caller.
   MeshProgram run();
 
+  /// What so many servers do that hold the states of this mesh, which computes; each has a place along the
+  /// one axis of theirs.
+  MeshProgram run_at_servers(int servers);
+
  private:
   bool here(NodeIndex node) const { return placement_.mesh_of_node(node) == mesh_; }
   bool is_used(ValueIndex value) const;  ///< on this mesh
@@ -33,6 +38,7 @@ class MeshLowering {
   void lower_forward(StageIndex stage);
   void lower_backward(StageIndex stage, SegmentKind);
   void lower_update();
+  void update_states();
   void make_scalars();
   void add_up_losses();
   void begin_deferred_update(const std::vector<NodeIndex>& forward);
@@ -52,6 +58,14 @@ class MeshLowering {
   void emit_in_parts(NodeIndex);
   void hand_out(NodeIndex update);
   void sum_held_gradients();
+  void find_updates_at_servers(int servers);
+  BufferIndex on_host(const std::string& name, std::int64_t bytes, std::int64_t messages);
+  void take_parameters();
+  void add_up_terms(ValueIndex sum);
+  void push_gradients();
+  void collect_gradients();
+  void add_up_at_servers();
+  void publish_parameters();
   void receive_values_made_in(Phase);
   void send_to_other_meshes(ValueIndex value);
   void send_state_copies();
@@ -103,7 +117,13 @@ class MeshLowering {
     OwnedUpdate* of = nullptr;
     std::vector<BufferIndex> at;  ///< [part] once it is there
   };
-  std::map<NodeIndex, OwnedUpdate> owned_;     ///< by the update
+  std::map<NodeIndex, OwnedUpdate> owned_;  ///< by the update
+  std::vector<OwnableUpdate> at_servers_;   ///< those of `owned_`, where servers make all updates
+  bool serves_ = false;                     ///< its instructions are for these servers
+  struct {
+    BufferIndex loss, gradient_square_sum, lead;
+    std::vector<BufferIndex> metrics;
+  } taken_;                                    ///< scalars of the mesh that it takes from there
   std::map<ValueIndex, InParts> in_parts_;     ///< what each owner has its rows of
   std::map<int, OwnerCollective> handed_out_;  ///< by bucket, parameters that owners have updated so far
   MeshValues values_;

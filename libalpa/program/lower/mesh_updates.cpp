@@ -10,7 +10,9 @@ namespace alpa {
 void MeshLowering::make_scalars() {
   const bool trains = purpose_ == Purpose::train;
   const bool has_stand_in = trains && !updates_wait_;
-  const std::int64_t scalars = 1 + std::ssize(graph_.metrics) + (trains ? 1 : 0) + (has_stand_in ? 1 : 0);
+  const bool has_lead = trains && plan_.has_states_at_servers(), is_pushed = has_lead && !serves_;
+  const std::int64_t scalars =
+      1 + std::ssize(graph_.metrics) + (trains ? 1 : 0) + (has_stand_in ? 1 : 0) + (has_lead ? 1 : 0);
   const BufferIndex sums =
       values_.new_buffer("sums", {}, replicated_spec(1), {DType::f32, {scalars}}, Residence::step);
   std::int64_t offset = 0;
@@ -20,15 +22,17 @@ void MeshLowering::make_scalars() {
     return view;
   };
   values_.program().loss = scalar("loss");
+  values_.program().metrics.clear();
   for (const Metric& metric : graph_.metrics) values_.program().metrics.push_back(scalar(metric.name));
   if (trains) {
     values_.program().gradient_square_sum = scalar("squared gradient norm");
     // Updates that do not wait for the norm go by one that changes nothing.
     const BufferIndex norm =
         has_stand_in ? scalar("no gradient norm") : values_.program().gradient_square_sum;
-    if (has_stand_in) values_.emit(Zero{norm});
-    values_.provide(graph_.gradient_square_sum, replicated_spec(0), norm);
+    if (has_stand_in && !is_pushed) values_.emit(Zero{norm});
+    if (!is_pushed) values_.provide(graph_.gradient_square_sum, replicated_spec(0), norm);
   }
+  if (has_lead) values_.program().lead = scalar("lead");
 }
 
 void MeshLowering::add_up_losses() {
@@ -41,6 +45,7 @@ void MeshLowering::lower_update() {
   values_.begin_segment(StageIndex(), SegmentKind::update);
   if (defers_updates_) return end_step();
   make_scalars();
+  if (plan_.has_states_at_servers() && purpose_ == Purpose::train) return push_gradients();
   for (const ValueIndex held : held_sums_)
     values_.provide(held, placement_.layout_in_update(held, mesh_), split_sum(held));
   if (purpose_ == Purpose::train) {
@@ -55,9 +60,18 @@ void MeshLowering::lower_update() {
     emit_global_sum();
     return;
   }
+  update_states();
+  send_state_copies();
+  if (!updates_wait_) emit_global_sum();
+  if (corrects_updates_) correct_update();
+}
+
+/// By what the update adds up, and the norm of it.
+void MeshLowering::update_states() {
   for (const NodeIndex n : graph_.nodes.indices()) {
     const Node& node = node_of(graph_, n);
     if (node.phase != Phase::update) continue;
+    if (serves_ && in_parts_.contains(node.results[0])) continue;  // which devices have added up
     if (!node.op->reduces_globally) {
       if (is_in_parts(n))
         emit_in_parts(n);
@@ -71,9 +85,6 @@ void MeshLowering::lower_update() {
     if (updates_wait_) emit_global_sum();
     if (corrects_updates_) copy_states();
   }
-  send_state_copies();
-  if (!updates_wait_) emit_global_sum();
-  if (corrects_updates_) correct_update();
 }
 
 /// As they are before what comes after the norm, those that it changes.
@@ -205,6 +216,7 @@ void MeshLowering::emit_gradient_norm(const Node& node) {
 }
 
 void MeshLowering::emit_global_sum() {
+  if (serves_ && purpose_ == Purpose::train) return add_up_at_servers();
   const MeshProgram& mesh = values_.program();
   GlobalSum sum{{mesh.loss}, mesh.whole(mesh.loss)};
   sum.scalars.insert(sum.scalars.end(), mesh.metrics.begin(), mesh.metrics.end());

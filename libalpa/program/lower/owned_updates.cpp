@@ -89,7 +89,7 @@ void MeshLowering::emit_in_parts(NodeIndex n) {
     compute.workspace = workspace(*node.op, {types, layout.local_attributes});
     values_.emit(std::move(compute));
   }
-  if (owned_.contains(n)) hand_out(n);
+  if (owned_.contains(n) && !serves_) hand_out(n);
 }
 
 /// What has become of the parameter, to all, once that of its whole bucket is made.

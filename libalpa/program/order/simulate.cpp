@@ -8,6 +8,7 @@
 
 #include "libalpa/base/infinity.h"
 #include "libalpa/base/overloaded.h"
+#include "libalpa/program/order/exchange_times.h"
 #include "libalpa/program/order/shared_network.h"
 #include "libalpa/program/order/slowed_computation.h"
 #include "libalpa/sharding/node_price.h"
@@ -68,6 +69,7 @@ double seconds_of(const Program& program, const MeshProgram& stage, const Instru
             return transfer_seconds(transfer.route, transfer.whole.dtype, all_costs);
           },
           [&](const Unpack& i) { return copy(i.to); },
+          [&](const Exchange& i) { return exchange_seconds(program, stage, i, all_costs); },
           [&](const GlobalSum& i) {
             const GroupShape all = all_devices(program);
             return all_costs.on(DeviceMesh{DeviceIndex(0), {all.size()}})
@@ -242,6 +244,7 @@ Timeline simulate_steps(const Program& program, const CostModel& costs, Overlap 
     timeline.step_s = std::max(timeline.step_s, start + duration);
     walk.done(turn, start + duration);
   }
+  timeline.step_s = std::max(timeline.step_s, least_seconds_of_exchanges(program, costs));
   for (Occupation& occupation : occupations) occupation.finish(timeline.step_s);
   return timeline;
 }
@@ -334,6 +337,7 @@ TimeKind time_kind(const Instruction& instruction) {
                         [](const Send&) { return TimeKind::transfer; },
                         [](const Receive&) { return TimeKind::transfer; },
                         [](const Unpack&) { return TimeKind::transfer; },
+                        [](const Exchange&) { return TimeKind::collective; },
                         [](const GlobalSum&) { return TimeKind::collective; },
                         [](const Zero&) { return TimeKind::compute; },
                         [](const Copy&) { return TimeKind::compute; },
@@ -357,6 +361,7 @@ std::string instruction_label(const Instruction& instruction, const Graph& graph
           [](const Send& i) { return fmt::format("send {}", i.transfer); },
           [](const Receive& i) { return fmt::format("receive {}", i.transfer); },
           [](const Unpack& i) { return fmt::format("unpack {}", i.transfer); },
+          [](const Exchange& i) { return std::string(exchange_name(i.kind)); },
           [](const GlobalSum&) { return std::string("global sum"); },
           [](const Zero&) { return std::string("zero"); },
           [](const Copy&) { return std::string("copy"); },

@@ -43,6 +43,7 @@ std::string cost_kind(const Program& program, const MeshProgram& mesh, const Ins
                 leaves_node(program.transfers[i.transfer].route, program.devices_per_node));
           },
           [](const Unpack&) { return std::string(kCostOfCopies); },
+          [](const Exchange&) { return cost_kind_of_collective(CollectiveKind::send, true); },
           [&](const GlobalSum&) {
             return cost_kind_of_collective(CollectiveKind::all_reduce, all_devices(program).nodes > 1);
           },

@@ -159,6 +159,7 @@ void check_owners(const MeshProgram& program, MeshIndex mesh) {
         check(*collective);
         continue;
       }
+      if (std::holds_alternative<Exchange>(instruction.body)) continue;  // each server runs its part of it
       const Owner owner = owner_of(program, instruction);
       for (const BufferIndex b : buffers_touched(instruction))
         if (const Owner& other = program.buffers[b].owner; !other.is_everybody() && other != owner)
@@ -369,7 +370,10 @@ void check_end(const Program& program, const std::vector<Dependences>& waits) {
 
 void verify(const Program& program, const std::vector<Dependences>& waits) {
   if (program.servers) {
-    check_served_sums(program);
+    if (!program.has_states_at_servers())
+      check_served_sums(program);
+    else if (const MeshProgram& mesh = program.meshes.front(); mesh.lead >= 0 && mesh.keeps_step())
+      refuse_program(MeshIndex(0), "its devices wait for each other in a step, and may be in different ones");
     verify(program_of_servers(program));
   }
   for (const MeshIndex m : program.meshes.indices()) {

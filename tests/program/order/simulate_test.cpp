@@ -339,7 +339,11 @@ TEST(Simulator, GivesNoInstructionForNothing) {
   const Lowered served =
       pinned("[[stage]]\nlayers = 4\nmesh = [4]\naxes = [\"data\"]\nstate_sharding = \"none\"\n",
              with_servers, in_one_sum);
-  for (const Lowered& lowered : {corrected, offloaded, owned, served}) {
+  Lowered stale = served;
+  stale.plan.sync.clear();
+  stale.plan.staleness = 1;
+  stale.program = lower(stale.graph, stale.plan);
+  for (const Lowered& lowered : {corrected, offloaded, owned, served, stale}) {
     std::vector<MeshProgram> programs(lowered.program.meshes.begin(), lowered.program.meshes.end());
     if (lowered.program.servers) programs.push_back(*lowered.program.servers);
     for (const MeshProgram& stage : programs)
