@@ -275,6 +275,14 @@ void check_owners(const Plan& plan, const std::map<ValueIndex, std::pair<int, Ow
                          other));
 }
 
+void check_parts(const GradientSync& sync, const ReducedGradient* sum) {
+  const bool may_have = sum && sync.bucket == -1 && sync.owners.empty() && is_sum_alone(sum->steps) &&
+                        !sum->steps.front().wire_type;
+  if (!may_have || sync.parts < 1 || element_count(sum->tile.shape) % sync.parts != 0)
+    refuse(fmt::format("sum of gradients {} is added up in {} parts, which it does not have", sync.sum,
+                       sync.parts));
+}
+
 /// Buckets have sums of one mesh that one collective can add up, in one turn.
 void check_sync(const Placement& placement) {
   const Plan& plan = placement.plan();
@@ -297,7 +305,7 @@ void check_sync(const Placement& placement) {
         ownable.insert({sum, {plan.meshes[m].shape[update.axis], update}});
   }
   for (std::size_t i = 0; i < plan.sync.size(); ++i) {
-    const auto& [value, bucket, turn, owners] = plan.sync[i];
+    const auto& [value, bucket, turn, owners, parts] = plan.sync[i];
     if (i > 0 && value <= plan.sync[i - 1].sum)
       refuse(fmt::format("sum of gradients {} is in a bucket twice, or out of order", value));
     const auto sum = sums.find(value);
@@ -306,8 +314,9 @@ void check_sync(const Placement& placement) {
       refuse(fmt::format("value {} is in bucket {}, but is no sum of gradients that devices add up in place",
                          value, bucket));
     if (!owners.empty()) check_owners(plan, ownable, value, owners);
-    if (bucket < -1 || turn < 0 || (bucket == -1 && turn == 0 && owners.empty()))
+    if (bucket < -1 || turn < 0 || plan.sync[i].is_by_itself_when_ready())
       refuse(fmt::format("sum of gradients {} is in bucket {} and turn {}", value, bucket, turn));
+    if (parts != 1) check_parts(plan.sync[i], sum == sums.end() ? nullptr : &sum->second.second);
     if (bucket == -1) continue;
     Bucket& of = buckets[bucket];
     if (of.count++ == 0) of.first = &sum->second, of.turn = turn, of.has_owners = !owners.empty();

@@ -22,11 +22,12 @@ std::map<ValueIndex, std::vector<OwnedRows>> owners_of(const Plan& plan) {
   return owners;
 }
 
-/// By sum, where it has them: bucket and turn.
-std::map<ValueIndex, std::pair<int, int>> turns_of(const Plan& plan) {
-  std::map<ValueIndex, std::pair<int, int>> turns;
+/// By sum, where it has them: bucket, turn and parts.
+std::map<ValueIndex, std::array<int, 3>> turns_of(const Plan& plan) {
+  std::map<ValueIndex, std::array<int, 3>> turns;
   for (const GradientSync& sync : plan.sync)
-    if (sync.bucket >= 0 || sync.turn > 0) turns[sync.sum] = {sync.bucket, sync.turn};
+    if (sync.bucket >= 0 || sync.turn > 0 || sync.parts > 1)
+      turns[sync.sum] = {sync.bucket, sync.turn, sync.parts};
   return turns;
 }
 
@@ -95,7 +96,7 @@ std::string compare_plans(const Plan& a, const Plan& b) {
   if (a.inputs != b.inputs) text += "inputs are laid out in another way\n";
   if (owners_of(a) != owners_of(b)) text += "updates are shared out between devices in another way\n";
   if (turns_of(a) != turns_of(b))
-    text += "sums of gradients are added up in other buckets, or in another order\n";
+    text += "sums of gradients are added up in other buckets or parts, or in another order\n";
   if (a.on_host != b.on_host) text += "other states rest in the host's memory\n";
   if (a.transfers != b.transfers) text += "values cross between meshes in another way\n";
   if (a.model_toml != b.model_toml) text += training_differences(a, b);

@@ -81,7 +81,11 @@ struct GradientSync {
   /// to all. A bucket is one collective in both directions, wherever its sums lie. Empty: all update all of
   /// it.
   std::vector<OwnedRows> owners = {};
+  /// Of a sum by itself without owners: it is added up in so many equal parts, one after another.
+  int parts = 1;
   bool operator==(const GradientSync&) const = default;
+
+  bool is_by_itself_when_ready() const { return bucket < 0 && turn == 0 && owners.empty() && parts == 1; }
 };
 
 /// Where the bytes of a mesh's arenas go, on each device.

@@ -143,14 +143,17 @@ class PlanReader {
     const auto bucket = file_.int64s("/sync/bucket", {std::ssize(value)});
     const auto turn = file_.has("/sync/turn") ? file_.int64s("/sync/turn", {std::ssize(value)})
                                               : std::vector<std::int64_t>(value.size());
+    const auto parts = file_.has("/sync/parts") ? file_.int64s("/sync/parts", {std::ssize(value)})
+                                                : std::vector<std::int64_t>(value.size(), 1);
     std::map<std::int64_t, std::vector<OwnedRows>> owners = read_owners();
     for (std::size_t row = 0; row < value.size(); ++row) {
-      std::vector<OwnedRows> parts;
-      if (auto found = owners.extract(value[row])) parts = std::move(found.mapped());
-      if (bucket[row] == -1 && turn[row] == 0 && parts.empty()) continue;
-      plan.sync.push_back({ValueIndex(small("/sync/value", value[row])),
-                           bucket[row] == -1 ? -1 : small("/sync/bucket", bucket[row]),
-                           small("/sync/turn", turn[row]), std::move(parts)});
+      GradientSync sync{ValueIndex(small("/sync/value", value[row])),
+                        bucket[row] == -1 ? -1 : small("/sync/bucket", bucket[row]),
+                        small("/sync/turn", turn[row]),
+                        {},
+                        small("/sync/parts", parts[row])};
+      if (auto found = owners.extract(value[row])) sync.owners = std::move(found.mapped());
+      if (!sync.is_by_itself_when_ready()) plan.sync.push_back(std::move(sync));
     }
     for (auto& [sum, parts] : owners)  // of those that the update makes of several
       plan.sync.push_back({ValueIndex(small("/sync/owners/value", sum)), -1, 0, std::move(parts)});

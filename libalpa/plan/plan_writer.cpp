@@ -67,19 +67,21 @@ void write_nodes(H5Writer& file, const Plan& plan, const Graph& graph) {
   file.column("/values/layout", layouts);
 }
 
-/// A row for each sum of gradients; buckets are -1 where it is in none, turns 0. Of those that have owners
-/// the rows of each, one part after another; those that the update makes of several have these alone.
+/// A row for each sum of gradients; buckets are -1 where it is in none, turns 0, parts 1. Of those that have
+/// owners the rows of each, one part after another; those that the update makes of several have these alone.
 void write_sync(H5Writer& file, const Plan& plan, const Graph& graph) {
-  std::vector<std::int64_t> value, bucket, turn;
+  std::vector<std::int64_t> value, bucket, turn, parts;
   for (const ValueIndex sum : sums_of_gradients(graph)) {
     const GradientSync sync = plan.sync_of(sum);
     value.push_back(sum);
     bucket.push_back(sync.bucket);
     turn.push_back(sync.turn);
+    parts.push_back(sync.parts);
   }
   file.column("/sync/value", value, "1");
   file.column("/sync/bucket", bucket, "1");
   file.column("/sync/turn", turn, "1");
+  file.column("/sync/parts", parts, "1");
   if (!plan.has_owners()) return;
   std::vector<std::int64_t> of, rows, owner;
   for (const GradientSync& sync : plan.sync)

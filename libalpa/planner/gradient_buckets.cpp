@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "libalpa/base/infinity.h"
+#include "libalpa/base/philox.h"
 #include "libalpa/base/words.h"
 #include "libalpa/planner/predict.h"
 #include "libalpa/planner/sum_turns.h"
@@ -25,6 +26,12 @@ constexpr Word<BucketSizes> kBuckets[] = {
     {"horovod", {128 * kMiB, 0}, "in buckets of 128 MiB, as Horovod does"},
     {"count", {std::int64_t{1} << 62, 0, false, 128}, "128 at a time, as AutoDist's AllReduce does"},
     {"one", {std::int64_t{1} << 62, 0}, "all at once"},
+    {"parts",
+     {0, 0, false, 0, BucketSizes::Parts::of_rows},
+     "every one by itself in the fewest equal parts of its rows, as AutoDist's PartitionedAR does"},
+    {"drawn-parts",
+     {0, 0, false, 0, BucketSizes::Parts::of_drawn_axis},
+     "likewise of an axis that is drawn, as AutoDist's RandomAxisPartitionAR does"},
 };
 
 struct Bucket {
@@ -124,6 +131,29 @@ class SyncOfPlan {
   int buckets_ = 0;
 };
 
+/// The fewest equal parts of an extent, at most so many (AutoDist has as many as a prime extent is long); 1:
+/// there are none.
+int fewest_parts(std::int64_t extent, int most) {
+  for (int parts = 2; parts <= most; ++parts)
+    if (extent % parts == 0) return parts;
+  return 1;
+}
+
+int parts_of(const ReducedGradient& sum, BucketSizes::Parts parts, const MeshShape& mesh) {
+  const Shape& shape = sum.tile.shape;
+  const ConversionStep& step = sum.steps.front();
+  if (shape.empty() || step.wire_type) return 1;
+  std::vector<std::int64_t> extents;  // that can be split
+  for (const std::int64_t extent : shape)
+    if (extent > 1) extents.push_back(extent);
+  if (extents.empty()) return 1;
+  constexpr std::uint64_t seed = 1;
+  const bool draws = parts == BucketSizes::Parts::of_drawn_axis;
+  const std::size_t drawn =
+      philox(seed, static_cast<std::uint64_t>(static_cast<int>(sum.sum)), 0).word[0] % extents.size();
+  return fewest_parts(draws ? extents[drawn] : shape[0], mesh[static_cast<std::size_t>(step.axis)]);
+}
+
 }  // namespace
 
 std::span<const Word<BucketSizes>> bucket_words() { return kBuckets; }
@@ -134,6 +164,7 @@ BucketSizes find_buckets(const std::string& name) {
 SumsForBuckets::SumsForBuckets(const Plan& plan, const GraphUses& uses) : uses_(uses) {
   const Placement placement(plan, uses);
   for (const MeshIndex m : plan.meshes.indices()) {
+    shapes_.push_back(plan.meshes[m].shape);
     converted_.push_back(converted_gradients(placement, m, Conversions(plan.cluster, plan.meshes[m])));
     std::vector<ReducedGradient>& sums = sums_[sums_.push_back({})];
     std::ranges::copy_if(converted_[m], std::back_inserter(sums),
@@ -142,11 +173,22 @@ SumsForBuckets::SumsForBuckets(const Plan& plan, const GraphUses& uses) : uses_(
 }
 
 std::vector<GradientSync> SumsForBuckets::in_buckets(const BucketSizes& sizes) const {
+  if (sizes.parts != BucketSizes::Parts::none) return in_parts(sizes.parts);
   if (sizes.bytes == 0) return {};
   SyncOfPlan sync;
   for (const std::vector<ReducedGradient>& sums : sums_)
     for (const Bucket& bucket : buckets_of(sums, sizes)) sync.add(bucket.sums);
   return sync.take();
+}
+
+std::vector<GradientSync> SumsForBuckets::in_parts(BucketSizes::Parts parts) const {
+  std::vector<GradientSync> sync;
+  for (const MeshIndex m : sums_.indices())
+    for (const ReducedGradient& sum : sums_[m])
+      if (const int count = parts_of(sum, parts, shapes_[m]); count > 1)
+        sync.push_back({sum.sum, -1, 0, {}, count});
+  std::ranges::sort(sync, {}, &GradientSync::sum);
+  return sync;
 }
 
 std::vector<GradientSync> SumsForBuckets::in_soonest_buckets(Plan plan, const CostModel& costs) const {
@@ -174,8 +216,9 @@ std::vector<GradientSync> SumsForBuckets::in_soonest_buckets(Plan plan, const Co
 }
 
 std::vector<GradientSync> SumsForBuckets::in_turns(Plan plan, const CostModel& costs) const {
-  for (GradientSync& sync : plan.sync) sync = {sync.sum, sync.bucket};  // whose updates may be at any time
-  std::erase_if(plan.sync, [](const GradientSync& sync) { return sync.bucket < 0; });
+  for (GradientSync& sync : plan.sync)
+    sync.turn = 0, sync.owners.clear();  // whose updates may be at any time
+  std::erase_if(plan.sync, [](const GradientSync& sync) { return sync.is_by_itself_when_ready(); });
   const auto ready_s = ready_times(plan, uses_.graph, costs);
   struct Together {  // a bucket, or a sum by itself
     std::vector<const ReducedGradient*> sums;
@@ -206,7 +249,7 @@ std::vector<GradientSync> SumsForBuckets::in_turns(Plan plan, const CostModel& c
       const std::vector<int> turns = turns_by_first_use(waiting);
       for (std::size_t i = 0; i < together.size(); ++i)
         for (const ReducedGradient* sum : together[i].sums)
-          all.push_back({sum->sum, together[i].bucket, turns[i]});
+          all.push_back({sum->sum, together[i].bucket, turns[i], {}, plan.sync_of(sum->sum).parts});
     }
   }
   std::ranges::sort(all, {}, &GradientSync::sum);

@@ -19,6 +19,12 @@ struct BucketSizes {
   std::int64_t first_bytes = 0;  ///< of the first bucket of a mesh; 0: as of the others
   bool is_least = false;         ///< a bucket is closed once it has so many, and may have more
   std::size_t sums = 0;          ///< that a bucket has at most; 0: any number
+  /// In place of buckets each by itself in the fewest equal parts, as many as devices add it up at most.
+  enum class Parts {
+    none,
+    of_rows,
+    of_drawn_axis,  ///< of an axis of its tile, which is drawn
+  } parts = Parts::none;
   bool operator==(const BucketSizes&) const = default;
 };
 
@@ -46,9 +52,11 @@ class SumsForBuckets {
   std::vector<GradientSync> in_turns(Plan, const CostModel&) const;
 
  private:
+  std::vector<GradientSync> in_parts(BucketSizes::Parts) const;
   double seconds(const std::vector<const ReducedGradient*>&, const DeviceMesh&, const CostModel&) const;
 
   const GraphUses& uses_;
+  Indexed<MeshIndex, MeshShape> shapes_;
   Indexed<MeshIndex, std::vector<ReducedGradient>> converted_;  ///< those that end up split among them
   Indexed<MeshIndex, std::vector<ReducedGradient>> sums_;
 };

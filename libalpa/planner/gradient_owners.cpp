@@ -103,8 +103,10 @@ std::vector<GradientSync> with_whole_buckets(std::map<ValueIndex, GradientSync> 
     for (GradientSync* sync : sums) sync->bucket = bucket;
   }
   std::vector<GradientSync> sync;
-  for (auto& [sum, each] : all)
-    if (each.bucket >= 0 || each.turn > 0 || !each.owners.empty()) sync.push_back(std::move(each));
+  for (auto& [sum, each] : all) {
+    if (!each.owners.empty()) each.parts = 1;
+    if (!each.is_by_itself_when_ready()) sync.push_back(std::move(each));
+  }
   return sync;
 }
 
@@ -115,7 +117,7 @@ std::vector<GradientSync> with_chosen_owners(const Plan& plan, const GraphUses& 
   std::map<ValueIndex, GradientSync> all;
   int buckets = 0;
   for (const GradientSync& sync : plan.sync) {
-    all[sync.sum] = {sync.sum, sync.bucket, sync.turn};
+    all[sync.sum] = {sync.sum, sync.bucket, sync.turn, {}, sync.parts};
     buckets = std::max(buckets, sync.bucket + 1);
   }
   const Placement placement(plan, uses);

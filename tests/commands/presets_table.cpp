@@ -34,9 +34,20 @@ constexpr const char* kModels[] = {"vgg-16",       "vgg19-22k", "resnet-50", "re
 constexpr const char* kSweptModels[] = {"vgg-16", "vgg19-22k", "resnet-50", "ncf"};
 constexpr double kGbits[] = {2, 5, 10, 20, 40};
 constexpr double kGBOfGbit = 0.12;  ///< what is left of a Gbit/s for data
-constexpr const char* kPresets[] = {"ddp",      "horovod",     "bytescheduler",  "poseidon",
-                                    "parallax", "zero-1",      "zero-2",         "all-reduce",
-                                    "ps",       "ps-balanced", "partitioned-ps", "uneven-partitioned-ps"};
+constexpr const char* kPresets[] = {"ddp",
+                                    "horovod",
+                                    "bytescheduler",
+                                    "poseidon",
+                                    "parallax",
+                                    "zero-1",
+                                    "zero-2",
+                                    "all-reduce",
+                                    "ps",
+                                    "ps-balanced",
+                                    "partitioned-ps",
+                                    "uneven-partitioned-ps",
+                                    "partitioned-all-reduce",
+                                    "random-axis-all-reduce"};
 
 class PlannedSteps {
  public:

@@ -255,13 +255,11 @@ void staleness_row(const Options& o, HeldTargets& tally) {
       "parameters from servers, {} Mbit/s, which takes as long as forward and backward: {:.1f} GFLOP/s\n",
       mbit, formula.flops_per_s / 1e9);
   std::vector<Way> ways;
-  for (const int staleness : {0, 1, 2})
+  for (const int staleness : {0, 1})
     ways.push_back({fmt::format("--staleness {}", staleness), "model.toml", kHosts});
   const std::vector<double> s =
       Measuring(samples, formula.flops_per_s / 1e12, 50, o.rounds, o.steps, 0, mbit).run(ways);
-  for (const int staleness : {1, 2})
-    hold_gain(o, tally, formula.stale_s(0, mbit) / formula.stale_s(staleness, mbit),
-              s[0] / s[static_cast<std::size_t>(staleness)]);
+  hold_gain(o, tally, formula.stale_s(0, mbit) / formula.stale_s(1, mbit), s[0] / s[1]);
 }
 
 /// Gradients of tables as sums, as rows of ids, and as rows of ids that differ.

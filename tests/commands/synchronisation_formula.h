@@ -37,11 +37,11 @@ struct Formula {
   /// Of all gradients to as many servers as devices, and of all parameters back: each interface has as many
   /// bytes as one device sends.
   static double exchange_s(double mbit) { return 4 * (weights() + others()) / link_bytes_per_s(mbit); }
-  /// There and back in the step, or in as many steps as parameters may be old, while others go on; no
-  /// interface takes more than it can.
+  /// In the step, or beside the next ones. What goes to one device comes from another meanwhile, in the other
+  /// direction.
   double stale_s(int staleness, double mbit) const {
     const double computes_s = forward_s() + backward_s(), way_s = exchange_s(mbit);
-    return staleness == 0 ? computes_s + 2 * way_s : std::max({computes_s, way_s, 2 * way_s / staleness});
+    return staleness == 0 ? computes_s + way_s : std::max(computes_s, way_s);
   }
 
   /// All sums with k <= P further hosts, which makes 2 P (P - 1) / (P^2 + k P - 2 k) of their bytes (BytePS,

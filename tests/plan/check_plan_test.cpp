@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "libalpa/base/error.h"
+#include "libalpa/planner/gradient_buckets.h"
 #include "tests/support/index_literals.h"
 #include "tests/support/small_plans.h"
 
@@ -108,6 +109,8 @@ INSTANTIATE_TEST_SUITE_P(
            p.stages[1_s].recompute_form = RecomputeForm::offload;
          },
          "stage 1 has activations in the host's memory, and its cluster has no rate"},
+        {"PartsOfABucket", [](Plan& p, const Graph& g) { p.sync = SumsForBuckets(p, GraphUses(g)).in_buckets(find_buckets("one")); p.sync.front().parts = 2; }, "is added up in 2 parts, which it does not have"},
+        {"PartsThatDoNotDivide", [](Plan& p, const Graph& g) { p.sync = SumsForBuckets(p, GraphUses(g)).in_buckets(find_buckets("parts")); p.sync.front().parts = 7; }, "is added up in 7 parts"},
         {"StalenessBeyondTheBound", [](Plan& p, const Graph&) { p.staleness = 17; }, "parameters are 17 steps old, expected at most 16"},
         {"StalenessBelowNone", [](Plan& p, const Graph&) { p.staleness = -2; }, "parameters are -2 steps old"},
         {"StatesAtNoServers", [](Plan& p, const Graph&) { p.staleness = 0; }, "servers hold its states, but it has no servers"},

@@ -29,7 +29,7 @@ TEST(ComparePlans, PrintsEachDifferenceInALine) {
   EXPECT_EQ(difference([](Plan& p) {
               p.sync = {{3_v, 0}, {5_v, 0}};
             }),
-            "sums of gradients are added up in other buckets, or in another order\n");
+            "sums of gradients are added up in other buckets or parts, or in another order\n");
   EXPECT_EQ(difference([](Plan& p) {
               p.sync = {{3_v, -1, 0, {{16, 1}}}};
             }),

@@ -16,7 +16,7 @@ class TrainingInBuckets : public testing::TestWithParam<TinyCase> {
 
 // The order in which devices' terms of an element are added up does not depend on where in a tensor it lies.
 TEST_P(TrainingInBuckets, IsThatWithoutThemToTheBit) {
-  for (const std::string sync : {"ddp", "one"}) {
+  for (const std::string sync : {"ddp", "one", "parts", "drawn-parts"}) {
     TinyTraining training(with(sync));
     ASSERT_FALSE(training.plan().sync.empty()) << sync;
     const TinyCurve curve = training.run_on_threads(5);

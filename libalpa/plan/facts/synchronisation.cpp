@@ -40,6 +40,7 @@ class SynchronisationWords {
     const GradientSync sync = placement_.plan().sync_of(sum);
     if (words_.empty()) return "no communication";
     if (sync.bucket >= 0) words_.emplace_back("in a bucket");
+    if (sync.parts > 1) words_.push_back(fmt::format("in {} parts", sync.parts));
     if (sync.turn > 0) words_.emplace_back("first used first");
     return fmt::format("{}", fmt::join(words_, ", "));
   }

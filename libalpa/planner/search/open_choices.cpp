@@ -116,6 +116,8 @@ void ProposalTrials::offer_syncs(Plan& plan, const SumsForBuckets& sums,
   constexpr double kNear = 1.1;
   if (buckets(options_) || plan.prediction.step_s >= kNear * patience.stage_s) return;
   for (const Word<BucketSizes>& word : bucket_words()) {
+    if (word.value.parts != BucketSizes::Parts::none)
+      continue;  // one after another they take what the whole does
     const std::vector<GradientSync> sync = sums.in_buckets(word.value);
     if (order != SumOrder::first_use) offer_sync(sync);
     if (order ? order == SumOrder::first_use : plan.updates == UpdateOrder::next_forward)

@@ -49,7 +49,8 @@ Fingerprint identity_of(const Plan& plan) {
   for (const SegmentLayouts& layouts : plan.segment_layouts)
     add_layout(layouts.forward), add_layout(layouts.backward);
   for (const GradientSync& sync : plan.sync) {
-    digest.add(static_cast<int>(sync.sum)), digest.add(sync.bucket), digest.add(sync.turn);
+    digest.add(static_cast<int>(sync.sum)), digest.add(sync.bucket), digest.add(sync.turn),
+        digest.add(sync.parts);
     for (const OwnedRows& part : sync.owners)
       digest.add(part.owner), digest.add(static_cast<double>(part.rows));
   }
@@ -70,7 +71,7 @@ std::vector<GradientSync> tidied(std::vector<GradientSync> sync) {
     else
       each.bucket = number.try_emplace(each.bucket, static_cast<int>(number.size())).first->second;
   }
-  std::erase_if(sync, [](const GradientSync& each) { return each.bucket < 0 && each.turn == 0; });
+  std::erase_if(sync, [](const GradientSync& each) { return each.is_by_itself_when_ready(); });
   return sync;
 }
 
@@ -99,7 +100,8 @@ PlanChoices::PlanChoices(const Plan& plan, const Graph& graph, const CostModel& 
   std::vector<std::pair<std::string, std::string>> sizes;
   if (!plan_.sync.empty()) sizes.emplace_back(kAsPlanned, kAsPlanned);
   for (const Word<BucketSizes>& word : bucket_words())
-    if (word.value.sums == 0)  // so many at a time are all of most models
+    // So many at a time are all of most models, and parts one after another take what the whole does.
+    if (word.value.sums == 0 && word.value.parts == BucketSizes::Parts::none)
       sizes.emplace_back(std::string(word.name), std::string(word.name));
   sizes.emplace_back(kSoonestBuckets, kSoonestBuckets);
   add_gene("buckets", std::move(sizes), buckets_);

@@ -278,9 +278,12 @@ void lay_out(MeshProgram& program, const Graph& graph, std::int64_t limit) {
   const std::int64_t owned_step = at - states_end;
   place(Residence::step);
   program.memory.gradients = 0;  // in buckets too; pieces of messages on their way last a step as well
+  const auto is_part_of_one = [&](const Buffer& buffer) {
+    return buffer.view_of >= 0 && program.buffers[buffer.view_of].value >= 0;
+  };
   for (const Buffer& buffer : program.buffers)
     if (buffer.residence == Residence::step && buffer.value >= 0 && buffer.space == MemorySpace::device &&
-        buffer.owner.is_everybody())
+        buffer.owner.is_everybody() && !is_part_of_one(buffer))
       program.memory.gradients += buffer.bytes * buffer.slots;
   program.memory.gradients += owned_step;
   const std::int64_t messages = at - states_end - program.memory.gradients;

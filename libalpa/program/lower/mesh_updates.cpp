@@ -157,6 +157,8 @@ void MeshLowering::sum_gradients() {
       reduce_to_owners({each.sum});
     else if (!is_sum_alone(each.steps))
       values_.bring_to(each.sum, split_sum(each.sum));
+    else if (const int parts = plan_.sync_of(each.sum).parts; parts > 1)
+      values_.sum_in_parts(each.sum, parts);
     else if (bucket < 0)
       values_.fetch_for_segment(each.sum);
     else if (buckets.at(bucket).back() == each.sum)

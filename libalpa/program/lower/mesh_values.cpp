@@ -242,6 +242,22 @@ void MeshValues::sum_together(const std::vector<ValueIndex>& sums) {
   for (const ValueIndex sum : sums) known_.available[{sum, segment_layout(sum)}] = fetch_resting(sum);
 }
 
+void MeshValues::sum_in_parts(ValueIndex sum, int parts) {
+  const Conversion steps = *steps_in_place(sum);
+  const BufferIndex whole = fetch_resting(sum);
+  TensorType tile = buffer(whole).tile;
+  tile.shape = {element_count(tile.shape) / parts};
+  for (int part = 0; part < parts; ++part) {
+    const BufferIndex view = new_view(buffer(whole).name, whole, part * byte_count(tile), tile);
+    program_.buffers[view].layout = replicated_spec(1);
+    for (ConversionStep step : steps) {
+      step.after = replicated_spec(1);
+      emit_conversion(std::move(step), view, view);
+    }
+  }
+  known_.available[{sum, segment_layout(sum)}] = whole;
+}
+
 void MeshValues::bring_to(ValueIndex sum, BufferIndex destination) {
   const ShardingSpec layout = segment_layout(sum);
   known_.available[{sum, layout}] =

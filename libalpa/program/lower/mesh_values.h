@@ -94,6 +94,9 @@ class MeshValues {
   /// become views of one.
   void sum_together(const std::vector<ValueIndex>& sums);
 
+  /// Such a sum by itself, in so many equal parts.
+  void sum_in_parts(ValueIndex sum, int parts);
+
   /// A sum of gradients in the layout of the update, made there.
   void bring_to(ValueIndex sum, BufferIndex destination);
 

@@ -39,33 +39,26 @@ double seconds_of_servers(const Program& program, const CostModel& costs) {
 double exchange_seconds(const Program& program, const MeshProgram& mesh, const Exchange& exchange,
                         const CostModel& costs) {
   const double copy_s = costs.copy_seconds(bytes_of(mesh, exchange.messages));
-  const bool keeps_step = program.staleness == 0;
   switch (exchange.kind) {
     case Exchange::Kind::collect:
       return copy_s * all_devices(program).size();
     case Exchange::Kind::publish:
-      return copy_s;
     case Exchange::Kind::push:
-      return keeps_step ? way_seconds(program, mesh, exchange, costs) : copy_s;
+      return copy_s;
     case Exchange::Kind::take:
-      return keeps_step ? way_seconds(program, mesh, exchange, costs) + seconds_of_servers(program, costs)
-                        : copy_s;
+      return program.staleness > 0 ? copy_s : least_seconds_of_exchanges(program, costs);
   }
   return 0;
 }
 
 double least_seconds_of_exchanges(const Program& program, const CostModel& costs) {
-  if (program.staleness <= 0) return 0;
-  double longest_s = seconds_of_servers(program, costs), all_s = longest_s;
+  double longest_s = seconds_of_servers(program, costs);
   const MeshProgram& mesh = program.meshes.front();
   for (const Segment& segment : mesh.segments)
     for (const Instruction& instruction : segment.instructions)
-      if (const auto* const exchange = std::get_if<Exchange>(&instruction.body)) {
-        const double seconds = way_seconds(program, mesh, *exchange, costs);
-        longest_s = std::max(longest_s, seconds);
-        all_s += seconds;
-      }
-  return std::max(longest_s, all_s / program.staleness);
+      if (const auto* const exchange = std::get_if<Exchange>(&instruction.body))
+        longest_s = std::max(longest_s, way_seconds(program, mesh, *exchange, costs));
+  return longest_s;
 }
 
 }  // namespace alpa

@@ -244,7 +244,8 @@ Timeline simulate_steps(const Program& program, const CostModel& costs, Overlap 
     timeline.step_s = std::max(timeline.step_s, start + duration);
     walk.done(turn, start + duration);
   }
-  timeline.step_s = std::max(timeline.step_s, least_seconds_of_exchanges(program, costs));
+  if (program.has_states_at_servers())
+    timeline.step_s = std::max(timeline.step_s, least_seconds_of_exchanges(program, costs));
   for (Occupation& occupation : occupations) occupation.finish(timeline.step_s);
   return timeline;
 }

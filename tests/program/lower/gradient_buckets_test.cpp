@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "libalpa/base/error.h"
 #include "libalpa/program/order/dependences.h"
 #include "libalpa/program/order/verify.h"
@@ -62,6 +64,38 @@ TEST(BucketsOfSums, TakeNoMemoryBeyondThatOfTheirSums) {
     const Program each = lower(one.graph, plan);
     EXPECT_EQ(one.program.meshes[0_m].memory, each.meshes[0_m].memory);
     EXPECT_GT(all_reduces(each.meshes[0_m]).size(), 10u);
+  }
+}
+
+// AutoDist's partitioned all-reduces.
+TEST(PartsOfSums, AreAddedUpOneAfterAnotherAndAreAllOfThem) {
+  for (const char* const sync : {"parts", "drawn-parts"}) {
+    const Lowered lowered = data_parallel(sync, 2);
+    EXPECT_NO_THROW(verify(lowered.program));
+    const MeshProgram& mesh = lowered.program.meshes[0_m];
+    std::map<BufferIndex, std::vector<std::pair<std::int64_t, std::int64_t>>> pieces;  // by what they are of
+    for (const Convert* sum : all_reduces(mesh)) {
+      EXPECT_EQ(sum->from, sum->to);
+      const Buffer& piece = mesh.buffers[sum->from];
+      pieces[mesh.whole(sum->from)].emplace_back(piece.view_offset,
+                                                 piece.view_offset + byte_count(piece.tile));
+    }
+    std::size_t in_parts = 0;
+    for (const auto& [whole, of] : pieces) {
+      const int planned = lowered.plan.sync_of(mesh.buffers[whole].value).parts;
+      EXPECT_EQ(std::ssize(of), planned);
+      in_parts += planned > 1 ? 1 : 0;
+      std::int64_t end = 0;
+      for (const auto& [begin, piece_end] : of) {
+        EXPECT_EQ(begin, end);
+        end = piece_end;
+      }
+      EXPECT_EQ(end, byte_count(mesh.buffers[whole].tile));
+    }
+    EXPECT_GT(in_parts, 10u) << sync;
+    Plan each = lowered.plan;
+    each.sync.clear();
+    EXPECT_EQ(mesh.memory, lower(lowered.graph, each).meshes[0_m].memory);
   }
 }
 
