@@ -36,6 +36,16 @@ std::int64_t shifted_bytes(const MeshProgram& stage, const Shift& shift) {
   return bytes;
 }
 
+double least_seconds_of_exchanges(const Program&, const CostModel&);
+
+/// Where devices keep step, what is on its way beside later steps elsewhere is in the take.
+double exchange_seconds(const Program& program, const MeshProgram& stage, const Exchange& exchange,
+                        const CostModel& costs) {
+  return exchange.kind == Exchange::Kind::take && program.staleness == 0
+             ? least_seconds_of_exchanges(program, costs)
+             : copied_seconds(program, stage, exchange, costs);
+}
+
 /// Every instruction has a price, so that none is free by being forgotten.
 double seconds_of(const Program& program, const MeshProgram& stage, const Instruction& instruction,
                   const CostModel& all_costs) {
@@ -161,6 +171,19 @@ std::vector<double> instruction_seconds(const Program& program, const MeshProgra
 }
 
 namespace {
+
+/// Of what is on its way, and of what the fullest of the servers that hold the states does.
+double least_seconds_of_exchanges(const Program& program, const CostModel& costs) {
+  const MeshProgram& servers = *program.servers;
+  const std::vector<int> fullest = servers.fullest_coordinate();
+  double servers_s = 0;
+  for (const Segment& segment : servers.segments) {
+    const std::vector<double> seconds = instruction_seconds(program, servers, segment, costs);
+    for (std::size_t i = 0; i < seconds.size(); ++i)
+      if (owner_of(servers, segment.instructions[i]).is_at(fullest)) servers_s += seconds[i];
+  }
+  return std::max(servers_s, exchanged_seconds(program, costs));
+}
 
 /// So many steps after each other, with the rows of the last.
 Timeline simulate_steps(const Program& program, const CostModel& costs, Overlap overlap, int steps,
