@@ -68,22 +68,31 @@ BufferIndex MeshLowering::on_host(const std::string& name, std::int64_t bytes, s
   return buffer;
 }
 
+/// The states of an update that devices have too: its parameter.
+std::vector<StateIndex> MeshLowering::handed_out(const OwnableUpdate& update) const {
+  std::vector<StateIndex> states;
+  for (const ValueIndex operand : node_of(graph_, update.update).operands)
+    if (const StateIndex state = uses_.state_at[operand];
+        state >= 0 && !is_of_update_alone(uses_, graph_.states[state]))
+      states.push_back(state);
+  return states;
+}
+
+/// What a device has whole, by the rows of its servers; returns its bytes.
+std::int64_t MeshLowering::add_rows(Exchange& exchange, BufferIndex whole, const OwnedUpdate& owned) {
+  const std::vector<BufferIndex> views = values_.views_of_rows(whole, without_owners(owned.parts));
+  exchange.tensors.insert(exchange.tensors.end(), views.begin(), views.end());
+  for (const MeshValues::Part& part : owned.parts) exchange.server.push_back(part.owner.place);
+  return byte_count(values_.buffer(whole).tile);
+}
+
 /// What a step begins with.
 void MeshLowering::take_parameters() {
   Exchange take{Exchange::Kind::take, {}, {}, {}, {}};
   std::int64_t bytes = 0;
-  for (const OwnableUpdate& update : at_servers_) {
-    const OwnedUpdate& owned = owned_.at(update.update);
-    for (const ValueIndex operand : node_of(graph_, update.update).operands) {
-      const StateIndex state = uses_.state_at[operand];
-      if (state < 0 || is_of_update_alone(uses_, graph_.states[state])) continue;
-      const BufferIndex whole = values_.state_buffer(state);
-      const std::vector<BufferIndex> views = values_.views_of_rows(whole, without_owners(owned.parts));
-      take.tensors.insert(take.tensors.end(), views.begin(), views.end());
-      for (const MeshValues::Part& part : owned.parts) take.server.push_back(part.owner.place);
-      bytes += byte_count(values_.buffer(whole).tile);
-    }
-  }
+  for (const OwnableUpdate& update : at_servers_)
+    for (const StateIndex parameter : handed_out(update))
+      bytes += add_rows(take, values_.state_buffer(parameter), owned_.at(update.update));
   make_scalars();
   const MeshProgram& program = values_.program();
   taken_ = {program.loss, program.gradient_square_sum, program.lead, program.metrics};
@@ -111,17 +120,11 @@ void MeshLowering::push_gradients() {
   add_up_losses();
   Exchange push{Exchange::Kind::push, {}, {}, program.whole(program.loss), {}};
   std::int64_t bytes = 0;
-  for (const OwnableUpdate& update : at_servers_) {
-    const OwnedUpdate& owned = owned_.at(update.update);
+  for (const OwnableUpdate& update : at_servers_)
     for (const ValueIndex sum : update.sums) {
       add_up_terms(sum);
-      const BufferIndex whole = values_.fetch_resting(sum);
-      const std::vector<BufferIndex> views = values_.views_of_rows(whole, without_owners(owned.parts));
-      push.tensors.insert(push.tensors.end(), views.begin(), views.end());
-      for (const MeshValues::Part& part : owned.parts) push.server.push_back(part.owner.place);
-      bytes += byte_count(values_.buffer(whole).tile);
+      bytes += add_rows(push, values_.fetch_resting(sum), owned_.at(update.update));
     }
-  }
   push.messages = on_host("pushed", bytes + values_.buffer(push.scalars).bytes, plan_.staleness + 1);
   values_.emit(std::move(push));
   program.loss = taken_.loss;
@@ -193,10 +196,8 @@ void MeshLowering::publish_parameters() {
   const MeshProgram& program = values_.program();
   Exchange publish{Exchange::Kind::publish, {}, {}, program.whole(program.loss), {}};
   for (const OwnableUpdate& update : at_servers_)
-    for (const ValueIndex operand : node_of(graph_, update.update).operands) {
-      const StateIndex state = uses_.state_at[operand];
-      if (state < 0 || is_of_update_alone(uses_, graph_.states[state])) continue;
-      const std::vector<BufferIndex>& parts = program.state_parts[state];
+    for (const StateIndex parameter : handed_out(update)) {
+      const std::vector<BufferIndex>& parts = program.state_parts[parameter];
       publish.tensors.insert(publish.tensors.end(), parts.begin(), parts.end());
       for (const BufferIndex part : parts) publish.server.push_back(values_.buffer(part).owner.place);
     }
