@@ -28,7 +28,8 @@ constexpr Word<BucketSizes> kBuckets[] = {
     {"one", {std::int64_t{1} << 62, 0}, "all at once"},
     {"parts",
      {0, 0, false, 0, BucketSizes::Parts::of_rows},
-     "every one by itself in the fewest equal parts of its rows, as AutoDist's PartitionedAR does"},
+     "every one by itself in the fewest equal parts of its rows, no more than devices, as AutoDist's "
+     "PartitionedAR does"},
     {"drawn-parts",
      {0, 0, false, 0, BucketSizes::Parts::of_drawn_axis},
      "likewise of an axis that is drawn, as AutoDist's RandomAxisPartitionAR does"},

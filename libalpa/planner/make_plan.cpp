@@ -201,8 +201,10 @@ Plan make_plan(const PlanningModel& model, const CostModel& costs, const Planner
   check_offload(within_constraints(options), costs.cluster());
   check_owners(within_constraints(options));
   const Deadline deadline(options.time_limit_s, options.stop);
+  bool is_found = false;
   try {
     Plan plan = plan_offloading(model, costs, options, deadline, log);
+    is_found = true;
     if (!options.constraints.empty())
       price_constraints(plan, options, deadline, [&](const PlannerOptions& o) {
         report_pricing(options, o, deadline, log);
@@ -232,7 +234,7 @@ Plan make_plan(const PlanningModel& model, const CostModel& costs, const Planner
   } catch (const OutOfTime&) {
     throw;
   } catch (const Error& error) {
-    if (error.kind() != ErrorKind::infeasible) throw;
+    if (is_found || error.kind() != ErrorKind::infeasible) throw;
     throw infeasible(error, model, costs, options, deadline);
   }
 }

@@ -45,6 +45,9 @@ PlannerOptions for_states_at_servers(PlannerOptions options) {
   if (options.servers == 0)
     refuse(options.staleness, "without --servers, which hold the optimizer's states then",
            "--servers 1 or more");
+  if (!options.preset.empty())
+    refuse(options.staleness, fmt::format("beside --preset {}", options.preset),
+           "one of the two without the other");
   if (!options.constraints.empty())
     refuse(options.staleness, "beside --constraints, as there is no search",
            "one of the two without the other");

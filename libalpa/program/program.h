@@ -330,8 +330,7 @@ struct Program {
   /// What ranks do that have no stage (Cluster::servers): they help to add up, or hold the states. They come
   /// after the devices of all meshes.
   std::optional<MeshProgram> servers = {};
-  int staleness =
-      Plan::kSynchronous;  ///< of the plan: how many steps late results of a step are known, but one
+  int staleness = Plan::kSynchronous;  ///< of the plan; results are known so many steps later and one
   std::vector<StageTransfer> transfers;
   int micro_batches = 1;
   std::int64_t micro_batch_samples = 0;

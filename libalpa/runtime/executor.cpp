@@ -172,8 +172,8 @@ struct Executor::State {
 
   /// A step whose result is known some steps later, by all ranks in the same one.
   std::optional<StepResult> run_ahead(const StepInputs& inputs) {
-    const StepResult result = run_pass(0, Pass::step, inputs, inputs.step);
     Ahead& last = ahead[(oldest_ahead + unknown++) % ahead.size()];
+    const StepResult result = run_pass(0, Pass::step, inputs, inputs.step);
     last.result = result;
     std::ranges::copy(metric_sums, last.metric_sums.begin());
     if (unknown < ahead.size()) return std::nullopt;

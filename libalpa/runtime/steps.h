@@ -32,7 +32,7 @@ struct SentRows {
 struct ExchangedSteps {
   std::int64_t pushed = 0;    ///< whose gradients it has sent
   std::int64_t reported = 0;  ///< whose scalars have been read
-  float lead = 0;             ///< those of which it has pushed more than is in its parameters
+  float lead = 0;             ///< of these, those that are not in its parameters yet
 };
 
 /// What instructions need to know when they run. Everything pointed to is owned by the executor.

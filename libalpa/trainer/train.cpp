@@ -304,7 +304,7 @@ class Run {
                               checkpoints_->is_writing() ? 1 : 0};
     ranks_.control.all_reduce(*control_stream_, values, 3, DType::i32, Reduction::max);
     const auto steps = static_cast<std::int64_t>(between_s * 1e6 / std::max(values[1], 1));
-    next_look_ = step_ + std::clamp<std::int64_t>(steps, 1, keeps_step ? 100 : 1000);
+    next_look_ = step_ + std::clamp<std::int64_t>(steps, 1, keeps_step ? 100 : 50);
     if (values[2] == 0) checkpoints_->publish(step_);
     return static_cast<StopReason>(values[0]);
   }

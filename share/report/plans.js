@@ -143,7 +143,7 @@ function planSection({ title, remark, facts, picture, what_if }, n) {
     ? `Drawn with ${picture.micro_batches} of ${facts.micro_batches} micro-batches: warm-up, some of the steady state, drain; the rest of the steady state is left out.`
     : `All ${facts.micro_batches} micro-batches.`;
   return make('section', { id: 'plan-' + n }, make('h2', {}, title),
-    make('p', {}, `${facts.model} on ${facts.devices} devices of ${facts.cluster.name} (${facts.cluster.device}): ${facts.split}, ${facts.micro_batches} micro-batches of ${facts.micro_batch_samples}, schedule ${facts.schedule}, by ${facts.method}${facts.lossy ? `; ${facts.lossy}` : ''}.`),
+    make('p', {}, `${facts.model} on ${facts.devices} devices of ${facts.cluster.name} (${facts.cluster.device}): ${facts.split}, ${facts.micro_batches} micro-batches of ${facts.micro_batch_samples}, schedule ${facts.schedule}, by ${facts.method}${facts.lossy ? `; ${facts.lossy}` : ''}${facts.stale ? `; ${facts.stale}` : ''}.`),
     make('p', {}, `Predicted step ${stepText(facts)}, costs ${facts.costs}. ${bindsText(facts)}`),
     make('p', { class: 'bound' }, boundText(facts) + (facts.cut_short ? ' The search was cut short.' : '')), ...constraints(facts),
     make('h3', {}, 'Stages'), stagesTable(facts), key(PARTS.map(([name]) => [name, name])), partsOfStep(facts),

@@ -116,6 +116,16 @@ TEST_F(Servers, AreRefusedWhereTheyCannotBe) {
   expect_refused("--staleness 1", "--staleness 1: without --servers, which hold the optimizer's states then");
   expect_refused("--devices 4 --servers 2 --staleness 17", "staleness");
   write("limits.toml", "most_zero = 1\n");
+  write("small.toml",
+        "name = \"small\"\ndevice = \"CPU, 1 thread\"\nnodes = 5\ndevices_per_node = 1\nmemory_gib = 0.07\n"
+        "f32_tflops = 0.05\nmemory_gb_per_s = 8\nlaunch_us = 1\n"
+        "within_node = { latency_us = 5, gb_per_s = 3 }\n"
+        "between_nodes = { latency_us = 5, gb_per_s = 0.1 }\n");
+  expect_refused(stale + "--preset byteps", "--staleness 1: beside --preset byteps");
+  const CommandResult crowded = plan("plan", "--devices 4 --servers 1 --staleness 16 --cluster small.toml");
+  EXPECT_EQ(crowded.status, 4) << crowded.output;
+  EXPECT_THAT(crowded.output,
+              AllOf(HasSubstr("a device takes"), HasSubstr("more --servers, a smaller --staleness")));
   expect_refused(stale + "--constraints limits.toml", "beside --constraints");
   expect_refused(stale + "--method zero-1", "beside --method zero-1");
   expect_refused(stale + "--updates next-forward", "beside --updates next-forward");

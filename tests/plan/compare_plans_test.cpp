@@ -34,6 +34,10 @@ TEST(ComparePlans, PrintsEachDifferenceInALine) {
               p.sync = {{3_v, -1, 0, {{16, 1}}}};
             }),
             "updates are shared out between devices in another way\n");
+  EXPECT_EQ(difference([](Plan& p) {
+              p.sync = {{3_v, -1, 0, {}, 2}};
+            }),
+            "sums of gradients are added up in other buckets or parts, or in another order\n");
   EXPECT_EQ(difference([](Plan& p) { p.staleness = 2; }), "staleness: none | 2\n");
   EXPECT_EQ(difference([](Plan& p) { p.micro_batches = 2; }), "micro-batches: 4 | 2\n");
   EXPECT_EQ(difference([](Plan& p) { p.method = "by hand"; }), "method: " + plan.method + " | by hand\n");

@@ -61,6 +61,15 @@ TEST_F(PlanFile, HoldsWhenUpdatesAreMadeAndWhatOverlaps) {
   EXPECT_EQ(read_plan(written("a.h5", plan)), plan);
 }
 
+TEST_F(PlanFile, HoldsThePartsOfSumsOfGradients) {
+  Plan plan = lowered_.plan;
+  plan.sync = SumsForBuckets(plan, GraphUses(lowered_.graph)).in_buckets(find_buckets("parts"));
+  ASSERT_FALSE(plan.sync.empty());
+  const auto path = written("a.h5", plan);
+  EXPECT_EQ(read_plan(path), plan);
+  EXPECT_THAT(output_of("h5dump -d /sync/way " + path.string()), HasSubstr("in 2 parts"));
+}
+
 TEST_F(PlanFile, HoldsHowOldParametersMayBe) {
   Plan plan = lowered_.plan;
   for (const int staleness : {Plan::kSynchronous, 0, 3}) {

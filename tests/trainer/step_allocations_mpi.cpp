@@ -189,13 +189,14 @@ TinyCase serving(TinyCase c, int servers) {
   return c;
 }
 
-/// Of rows of ids, as many as a step happens to have.
+/// With states there, of which parameters are a step old at most.
 TinyCase stale(TinyCase c, int servers) {
   c = serving(std::move(c), servers);
   c.staleness = 1;
   return c;
 }
 
+/// Of rows of ids, as many as a step happens to have.
 TinyCase sparse(TinyCase c) {
   c.sparse = c.wire_bound = true;
   return c;

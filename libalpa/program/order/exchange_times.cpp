@@ -11,15 +11,18 @@ double bytes_of(const MeshProgram& mesh, BufferIndex buffer) {
 
 int devices_of(const Program& program) { return device_count(program.meshes.front().mesh.shape); }
 
-/// Between a device and its servers. The interface of a server has what all devices send it: the busier one
-/// decides.
+/// Between a device and its servers. Those of a node share its interfaces, and a server has its part of what
+/// all devices send: the busier side decides.
 double way_seconds(const Program& program, const MeshProgram& mesh, const Exchange& exchange,
                    const CostModel& costs) {
   double bytes = 0;
   for (const BufferIndex b : exchange.tensors) bytes += bytes_of(mesh, b);
-  const double servers = device_count(program.servers->mesh.shape);
-  return costs.collective_seconds(CollectiveKind::send, {2, 1},
-                                  bytes * std::max(1.0, devices_of(program) / servers), 1);
+  const int devices = devices_of(program), servers = device_count(program.servers->mesh.shape);
+  const auto seconds = [&](double bytes_each, int ranks) {
+    return costs.collective_seconds(CollectiveKind::send, {2, 1}, bytes_each,
+                                    std::min(ranks, program.devices_per_node));
+  };
+  return std::max(seconds(bytes, devices), seconds(bytes * devices / servers, servers));
 }
 
 }  // namespace

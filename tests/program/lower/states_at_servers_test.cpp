@@ -160,6 +160,7 @@ TEST(StatesAtServers, MakeAStepAsLongAsTheBusierOfComputationAndServers) {
   std::int64_t bytes = 0;
   const double in_turn_s = step_s(0, &bytes), way_s = kDevices * static_cast<double>(bytes) / 1e6;
   EXPECT_GT(in_turn_s, way_s);
+  EXPECT_LT(in_turn_s, 1.1 * way_s);  // what is computed is next to nothing beside such a link
   EXPECT_NEAR(step_s(1, &bytes), way_s, 1e-3 * way_s);
   EXPECT_NEAR(step_s(4, &bytes), way_s, 1e-3 * way_s);
 }
