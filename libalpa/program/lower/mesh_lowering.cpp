@@ -32,11 +32,12 @@ MeshLowering::MeshLowering(const Placement& placement, MeshIndex mesh, Purpose p
       corrects_updates_(purpose == Purpose::train && corrects_updates(uses_, plan_.updates)),
       defers_updates_(purpose == Purpose::train && defers_updates(uses_, plan_)),
       splits_early_(splits_early || defers_updates_),
+      pushes_(purpose_ == Purpose::train && plan_.has_states_at_servers()),
       values_(placement, mesh, transfers) {}
 
 MeshProgram MeshLowering::run() {
   find_kept_values();
-  if (plan_.has_states_at_servers()) find_updates_at_servers(plan_.cluster.server_devices());
+  if (pushes_) find_updates_at_servers(plan_.cluster.server_devices());
   find_owned_updates();
   // All states first, in the graph's order: the arena begins with them, whatever uses them when.
   for (const StateIndex s : graph_.states.indices()) {
@@ -120,7 +121,7 @@ void MeshLowering::lower_forward(StageIndex stage) {
   values_.begin_segment(stage, SegmentKind::forward);
   if (defers_updates_) begin_deferred_update(nodes);
   if (stage == stages_.front()) {
-    if (plan_.has_states_at_servers() && purpose_ == Purpose::train) take_parameters();
+    if (pushes_) take_parameters();
     sum_held_gradients();
   }
   receive_values_made_in(Phase::forward);

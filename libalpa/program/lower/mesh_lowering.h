@@ -60,7 +60,9 @@ class MeshLowering {
   void sum_held_gradients();
   void find_updates_at_servers(int servers);
   BufferIndex on_host(const std::string& name, std::int64_t bytes, std::int64_t messages);
+  struct OwnedUpdate;
   std::vector<StateIndex> handed_out(const OwnableUpdate&) const;
+  std::int64_t add_rows(Exchange&, BufferIndex whole, const OwnedUpdate&);
   void take_parameters();
   void add_up_terms(ValueIndex sum);
   void push_gradients();
@@ -118,10 +120,10 @@ class MeshLowering {
     OwnedUpdate* of = nullptr;
     std::vector<BufferIndex> at;  ///< [part] once it is there
   };
-  std::int64_t add_rows(Exchange&, BufferIndex whole, const OwnedUpdate&);
   std::map<NodeIndex, OwnedUpdate> owned_;  ///< by the update
   std::vector<OwnableUpdate> at_servers_;   ///< those of `owned_`, where servers make all updates
-  bool serves_ = false;                     ///< its instructions are for these servers
+  bool pushes_;          ///< a device's in a training step, of which servers make the updates
+  bool serves_ = false;  ///< its instructions are for these servers
   struct {
     BufferIndex loss, gradient_square_sum, lead;
     std::vector<BufferIndex> metrics;

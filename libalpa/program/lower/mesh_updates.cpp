@@ -10,7 +10,7 @@ namespace alpa {
 void MeshLowering::make_scalars() {
   const bool trains = purpose_ == Purpose::train;
   const bool has_stand_in = trains && !updates_wait_;
-  const bool has_lead = trains && plan_.has_states_at_servers(), is_pushed = has_lead && !serves_;
+  const bool has_lead = trains && plan_.has_states_at_servers();
   const std::int64_t scalars =
       1 + std::ssize(graph_.metrics) + (trains ? 1 : 0) + (has_stand_in ? 1 : 0) + (has_lead ? 1 : 0);
   const BufferIndex sums =
@@ -29,8 +29,8 @@ void MeshLowering::make_scalars() {
     // Updates that do not wait for the norm go by one that changes nothing.
     const BufferIndex norm =
         has_stand_in ? scalar("no gradient norm") : values_.program().gradient_square_sum;
-    if (has_stand_in && !is_pushed) values_.emit(Zero{norm});
-    if (!is_pushed) values_.provide(graph_.gradient_square_sum, replicated_spec(0), norm);
+    if (has_stand_in && !pushes_) values_.emit(Zero{norm});
+    if (!pushes_) values_.provide(graph_.gradient_square_sum, replicated_spec(0), norm);
   }
   if (has_lead) values_.program().lead = scalar("lead");
 }
@@ -45,7 +45,7 @@ void MeshLowering::lower_update() {
   values_.begin_segment(StageIndex(), SegmentKind::update);
   if (defers_updates_) return end_step();
   make_scalars();
-  if (plan_.has_states_at_servers() && purpose_ == Purpose::train) return push_gradients();
+  if (pushes_) return push_gradients();
   for (const ValueIndex held : held_sums_)
     values_.provide(held, placement_.layout_in_update(held, mesh_), split_sum(held));
   if (purpose_ == Purpose::train) {

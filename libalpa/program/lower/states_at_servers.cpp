@@ -135,6 +135,7 @@ void MeshLowering::push_gradients() {
 
 MeshProgram MeshLowering::run_at_servers(int servers) {
   serves_ = true;
+  pushes_ = false;
   find_updates_at_servers(servers);
   for (const OwnableUpdate& update : at_servers_) {
     OwnedUpdate& owned = owned_.at(update.update);
