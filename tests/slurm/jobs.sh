@@ -42,6 +42,30 @@ expect() { # claim, command...
   "$@" || fail "$claim ($*)"
 }
 
+# Three nodes of one device, for plans with servers: cluster.toml.
+write_three_nodes() {
+  cat >cluster.toml <<'TOML'
+name = "three-nodes"
+device = "CPU, 1 thread"
+nodes = 3
+devices_per_node = 1
+memory_gib = 1
+f32_tflops = 0.05
+memory_gb_per_s = 8
+launch_us = 1
+within_node = { latency_us = 5, gb_per_s = 3 }
+between_nodes = { latency_us = 50, gb_per_s = 0.1 }
+TOML
+}
+
+# Trains on so many nodes, a rank on each, by a plan, in a run folder, up to a step; further options follow.
+train_on_nodes() {
+  timeout 120 srun --mpi=pmi2 --kill-on-bad-exit=1 --nodes="$1" --ntasks="$1" --ntasks-per-node=1 \
+    "$ALPA_BIN/alpa-train" "$2" --data "$data" --run-dir "$3" --steps "$4" "${@:5}" >>log 2>&1
+}
+
+losses() { grep -o '"loss":[^,]*' "$1/metrics.jsonl"; }
+
 # Waits until the command succeeds; a test that waits longer than the bound has failed.
 wait_until() { # seconds, claim, command...
   local end=$((SECONDS + $1)) claim=$2

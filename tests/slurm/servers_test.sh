@@ -3,30 +3,15 @@
 # shellcheck source-path=SCRIPTDIR source=jobs.sh
 . "$(dirname "$0")/jobs.sh"
 
-cat >cluster.toml <<'TOML'
-name = "three-nodes"
-device = "CPU, 1 thread"
-nodes = 3
-devices_per_node = 1
-memory_gib = 1
-f32_tflops = 0.05
-memory_gb_per_s = 8
-launch_us = 1
-within_node = { latency_us = 5, gb_per_s = 3 }
-between_nodes = { latency_us = 50, gb_per_s = 0.1 }
-TOML
+write_three_nodes
 
 make_plan() { # its file, options of alpa-plan
   "$ALPA_BIN/alpa-plan" "$source/configs/models/gpt-demo.toml" --cluster cluster.toml --devices 2 --micro-batches 1 \
     --method data-parallel --sync one --out "$1" "${@:2}" >>log
 }
 
-train() { # ranks, plan, run folder, steps
-  timeout 120 srun --mpi=pmi2 --kill-on-bad-exit=1 --nodes="$1" --ntasks="$1" --ntasks-per-node=1 \
-    "$ALPA_BIN/alpa-train" "$2" --data "$data" --run-dir "$3" --steps "$4" --checkpoint-every 2 >>log 2>&1
-}
+train() { train_on_nodes "$@" --checkpoint-every 2; } # nodes, plan, run folder, steps
 
-losses() { grep -o '"loss":[^,]*' "$1/metrics.jsonl"; }
 
 make_plan served.h5 --servers 1
 make_plan alone.h5

@@ -4,27 +4,11 @@
 # shellcheck source-path=SCRIPTDIR source=jobs.sh
 . "$(dirname "$0")/jobs.sh"
 
-cat >cluster.toml <<'TOML'
-name = "three-nodes"
-device = "CPU, 1 thread"
-nodes = 3
-devices_per_node = 1
-memory_gib = 1
-f32_tflops = 0.05
-memory_gb_per_s = 8
-launch_us = 1
-within_node = { latency_us = 5, gb_per_s = 3 }
-between_nodes = { latency_us = 50, gb_per_s = 0.1 }
-TOML
+write_three_nodes
 
 make_plan() { # its file, options of alpa-plan
   "$ALPA_BIN/alpa-plan" "$source/configs/models/gpt-demo.toml" --cluster cluster.toml --devices 2 --micro-batches 1 \
     --method data-parallel --out "$1" "${@:2}" >>log
-}
-
-train() { # ranks, plan, run folder, steps, further options
-  timeout 120 srun --mpi=pmi2 --kill-on-bad-exit=1 --nodes="$1" --ntasks="$1" --ntasks-per-node=1 \
-    "$ALPA_BIN/alpa-train" "$2" --data "$data" --run-dir "$3" --steps "$4" "${@:5}" >>log 2>&1
 }
 
 # The process of that rank of this test's runs; nothing where there is none.
@@ -47,24 +31,23 @@ stop_and_go() {
 }
 
 leads() { grep -o '"lead":[0-9]*' stale/metrics.jsonl | cut -d: -f2 | sort -n; }
-losses() { grep -o '"loss":[^,]*' "$1/metrics.jsonl"; }
 
 make_plan stale.h5 --servers 1 --staleness 2
 make_plan alone.h5
 expect "the bound is said" grep -q 'parameters are at most 2 steps old' log
 stop_and_go &
 straggler=$!
-expect "three ranks train" train 3 stale.h5 stale 40 --checkpoint-every 20
+expect "three ranks train" train_on_nodes 3 stale.h5 stale 40 --checkpoint-every 20
 kill "$straggler"
 expect "every step is known" test "$(leads | wc -l)" = 40
 expect "a rank is ahead, as far as it may" test "$(leads | tail -n 1)" = 2
 expect "the steps are in their order" diff <(grep -o '"step":[0-9]*' stale/metrics.jsonl | cut -d: -f2) <(seq 40)
 expect "it learns" awk -F'[:,]' 'NR == 1 { first = $2 } { last = $2 } END { exit !(last < first - 0.5) }' <(losses stale)
-expect "the run goes on with its server" train 3 stale.h5 stale 44
+expect "the run goes on with its server" train_on_nodes 3 stale.h5 stale 44
 expect "from where it was" grep -q 'resuming from step 40' log
-expect "two ranks go on alone" train 2 alone.h5 stale 48
+expect "two ranks go on alone" train_on_nodes 2 alone.h5 stale 48
 expect "from there" grep -q 'resuming from step 44' log
-expect "and the server holds what they have come to" train 3 stale.h5 stale 50
+expect "and the server holds what they have come to" train_on_nodes 3 stale.h5 stale 50
 expect "each step once" diff <(grep -o '"step":[0-9]*' stale/metrics.jsonl | cut -d: -f2) <(seq 50)
-if train 3 stale.h5 timed 4 --timeline-steps 1; then fail "a timeline of steps that overlap is kept"; fi
+if train_on_nodes 3 stale.h5 timed 4 --timeline-steps 1; then fail "a timeline of steps that overlap is kept"; fi
 expect "it is said why not" grep -q 'updates in the next forward, or at servers' log
