@@ -16,21 +16,25 @@ process_of_rank() {
   local process
   for process in $(pgrep -f "alpa-train stale.h5 .*--run-dir stale"); do
     if grep -zqx "SLURM_PROCID=$1" "/proc/$process/environ" 2>/dev/null &&
-      grep -zqxF "SLURM_CONF=$SLURM_CONF" "/proc/$process/environ"; then echo "$process"; fi
+      grep -zqxF "SLURM_CONF=$SLURM_CONF" "/proc/$process/environ" 2>/dev/null; then echo "$process"; fi
   done
 }
 
-# Half of the time a rank stands still, for longer than several steps of the other.
+leads() { { grep -o '"lead":[0-9]*' stale/metrics.jsonl 2>/dev/null || true; } | cut -d: -f2 | sort -n; }
+
+# A rank stands still after every few steps: longer each time, until the other is seen as far ahead as it may be. So it comes to
+# that however slow the machines are.
 stop_and_go() {
-  local process
-  while sleep 0.3; do
+  local process pause=1 step=0
+  while sleep 0.2; do
+    if ((step > $(last_step stale))); then continue; fi
+    if [[ $(leads | tail -n 1) != 2 ]]; then pause=$((2 * pause)); fi
+    step=$(($(last_step stale) + 5))
     for process in $(process_of_rank 1); do
-      kill -STOP "$process" 2>/dev/null && sleep 0.4 && kill -CONT "$process" 2>/dev/null
+      kill -STOP "$process" 2>/dev/null && sleep "$pause" && kill -CONT "$process" 2>/dev/null
     done
   done
 }
-
-leads() { grep -o '"lead":[0-9]*' stale/metrics.jsonl | cut -d: -f2 | sort -n; }
 
 make_plan stale.h5 --servers 1 --staleness 2
 make_plan alone.h5
