@@ -18,6 +18,9 @@ constexpr Word<OwnerRule> kOwners[] = {
     {"parts", OwnerRule::parts, "likewise each in the fewest equal parts, as AutoDist's PartitionedPS does"},
     {"uneven", OwnerRule::uneven,
      "likewise each in the fewest parts that are not equal, as AutoDist's UnevenPartitionedPS does"},
+    {"searched", OwnerRule::searched,
+     "likewise each in --owner-parts, or the number of parts that is the fastest for all, as Parallax "
+     "searches it"},
     {"even", OwnerRule::even, "rows of each bucket in shares of as many bytes"},
 };
 
@@ -31,7 +34,7 @@ struct Ownable {
 
 class Owners {
  public:
-  explicit Owners(OwnerRule rule) : rule_(rule) {}
+  Owners(OwnerRule rule, int parts) : rule_(rule), parts_(parts) {}
 
   /// [update] of one bucket, along one axis.
   std::vector<std::vector<OwnedRows>> of(const std::vector<Ownable>& updates) {
@@ -50,6 +53,8 @@ class Owners {
 
  private:
   std::int64_t parts_of(const Ownable& each) const {
+    if (rule_ == OwnerRule::searched)
+      return std::min<std::int64_t>(parts_ > 0 ? parts_ : each.places, each.update.rows);
     if (rule_ == OwnerRule::parts || rule_ == OwnerRule::uneven)
       for (std::int64_t parts = 2; parts <= std::min<std::int64_t>(each.places, each.update.rows); ++parts)
         if ((each.update.rows % parts == 0) == (rule_ == OwnerRule::parts)) return parts;
@@ -88,6 +93,7 @@ class Owners {
   }
 
   OwnerRule rule_;
+  int parts_;
   std::map<std::pair<MeshIndex, int>, std::vector<std::int64_t>> taken_;  ///< by mesh and axis, [place]
 };
 
@@ -150,8 +156,8 @@ OwnerRule find_owner_rule(const std::string& name) {
   return value_named(name, owner_words(), "way to share updates out");
 }
 
-std::vector<GradientSync> with_owners(const Plan& plan, const GraphUses& uses, OwnerRule rule) {
-  Owners owners(rule);
+std::vector<GradientSync> with_owners(const Plan& plan, const GraphUses& uses, OwnerRule rule, int parts) {
+  Owners owners(rule, parts);
   return with_chosen_owners(plan, uses, [&](const std::vector<Ownable>& updates) {
     return rule == OwnerRule::none ? std::vector<std::vector<OwnedRows>>(updates.size()) : owners.of(updates);
   });

@@ -18,16 +18,21 @@ enum class OwnerRule {
   balanced,  ///< each parameter whole, at the device with the fewest bytes so far (PSLoadBalancing)
   parts,   ///< in the fewest equal parts, each there (PartitionedPS); whole where that were more than devices
   uneven,  ///< in the fewest parts that cannot be equal, each there (UnevenPartitionedPS)
-  even,    ///< each bucket's bytes in shares as equal as rows allow, one after another
+  searched,  ///< in so many parts as are fastest for all parameters (Parallax), each there
+  even,      ///< each bucket's bytes in shares as equal as rows allow, one after another
 };
+
+/// Of one parameter, where it is said or searched.
+inline constexpr int kMostOwnerParts = 1024;
 
 /// As options and pins call them.
 std::span<const Word<OwnerRule>> owner_words();
 OwnerRule find_owner_rule(const std::string& name);  ///< Throws Error(input) that lists them.
 
 /// Plan::sync with owners by that rule for every update that can be shared out (plan/owned_updates.h).
-/// A bucket of which some sums cannot have owners becomes two.
-std::vector<GradientSync> with_owners(const Plan&, const GraphUses&, OwnerRule);
+/// A bucket of which some sums cannot have owners becomes two. `parts` of each parameter where they are
+/// searched, no more than it has rows; 0: as many as devices.
+std::vector<GradientSync> with_owners(const Plan&, const GraphUses&, OwnerRule, int parts = 0);
 
 /// Plan::sync with the owners that `planned`, of a plan with other layouts or buckets, has of the same sums,
 /// as far as their updates can still be shared out.

@@ -108,6 +108,11 @@ Plan without_bound(Plan plan) {
 }
 
 void check_owners(const PlannerOptions& options) {
+  if (options.owner_parts > 0 && owner_rule(options) != OwnerRule::searched)
+    throw Error(ErrorKind::usage,
+                fmt::format("--owner-parts {} beside --owners {}, which has its own number of parts",
+                            options.owner_parts, options.owners),
+                "--owners searched");
   if (owner_rule(options).value_or(OwnerRule::none) == OwnerRule::none ||
       update_order(options) == UpdateOrder::after_norm)
     return;

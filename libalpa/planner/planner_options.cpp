@@ -311,6 +311,10 @@ void describe_search(PlannerOptions& o, OptionsVisitor& visit) {
       "whether devices share out updates that all of them would make alike; each row of a parameter has "
       "one that sums its gradient up, has its optimizer states and hands it to the others",
       owner_choices());
+  visit.field("owner_parts", o.owner_parts,
+              "with --owners searched: in so many parts each parameter, no more than it has rows; 0: the "
+              "fastest number",
+              between(0, kMostOwnerParts));
   visit.field("offload", o.offload, "what rests in the host's memory and is moved to the device for its use",
               offload_choices());
   visit.field("rematerialize", o.rematerialize, "recompute activations in the backward",

@@ -100,6 +100,7 @@ struct PlannerOptions {
   std::string sync = kFastestSync;                                   ///< or one word of bucket_words()
   std::string sync_order = kFastestOrder;                            ///< or one word of sum_order_words()
   std::string owners = kNoOwners;  ///< or another word of owner_words(), or kFastestOwners
+  int owner_parts = 0;             ///< of each parameter, with OwnerRule::searched; 0: the fastest number
   std::string offload = kNoOffload;
   Rematerialize rematerialize = Rematerialize::automatic;
   PlannerEffort effort = PlannerEffort::normal;

@@ -81,9 +81,10 @@ TEST_F(PlanCommands, RecordTheOptionsInEffectInThePlan) {
   EXPECT_THAT(
       H5Reader(path("plan.h5"), kPlanFormat, kPlanVersion).text_attribute("/provenance", "settings"),
       StartsWith(
-          "{devices = 2, servers = 0, staleness = -1, micro_batches = 0, method = \"zero-2\", preset = \"none\", schedule = \"auto\", "
+          "{devices = 2, servers = 0, staleness = -1, micro_batches = 0, method = \"zero-2\", preset = "
+          "\"none\", schedule = \"auto\", "
           "overlap = \"none\", transfers = \"auto\", updates = \"after-norm\", "
-          "sync = \"auto\", sync_order = \"auto\", owners = \"none\", offload = \"none\", "
+          "sync = \"auto\", sync_order = \"auto\", owners = \"none\", owner_parts = 0, offload = \"none\", "
           "rematerialize = \"never\", effort = "
           "\"normal\", mesh_axes = 0, "
           "time_limit = 240.0, "));

@@ -12,4 +12,10 @@ void hold_own_choice_to_presets(double within, HeldTargets&);
 /// "": none.
 void sweep_bandwidth(double within, const std::string& plot_file, HeldTargets&);
 
+/// Steps of 1 to 32 nodes, predicted, beside those that Poseidon's authors measured. Theirs with factors have
+/// next to no communication left, so that the prediction may be off by `near` of them. What their parameter
+/// server takes where it is not hidden, with copies between GPU and host and sums in software, no formula of
+/// bytes says.
+void hold_steps_to_published(double near, HeldTargets&);
+
 }  // namespace alpa

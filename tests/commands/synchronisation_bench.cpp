@@ -2,8 +2,8 @@
 // nothing of the planner.
 //
 //   bench_synchronisation [--check] [--row ROW] [--rounds N] [--steps N] [--plot FILE.svg]
-//     ROW: overlap, hybrid, crossover, buckets, priority, zero, owners, servers, staleness, sparse, wire,
-//     low-rank, delay, presets, bandwidth, pairs
+//     ROW: overlap, hybrid, crossover, buckets, priority, zero, owners, parts, servers, staleness, sparse,
+//     wire, low-rank, delay, presets, published, bandwidth, pairs
 //
 // A perceptron of equal layers (sparse: NeuMF), data-parallel over four emulated hosts of one rank at 1
 // Gbit/s; computations are emulated. Medians of rounds in turn. Targets stand in
@@ -50,6 +50,10 @@ class Measuring {
                                                kRank));
     runs_.written("delayed.toml",
                   "base = \"model.toml\"\nname = \"delayed\"\n[training]\ngradient_delay = 1\n");
+    runs_.written("one-layer.toml",
+                  fmt::format("base = \"model.toml\"\nname = \"one_layer\"\n[dimensions]\nmodel = {}\n"
+                              "layers = 1\n",
+                              kOneWidth));
     for (const auto& [name, gradients] : {std::pair{"tables.toml", "dense"}, {"rows.toml", "sparse"}})
       runs_.written(
           name, fmt::format("base = \"{}/configs/models/ncf.toml\"\nname = \"{}\"\n[dimensions]\n"
@@ -60,11 +64,11 @@ class Measuring {
                              emulated_cluster(2 * kHosts, mbit, tflops, latency_us, 1e5, "CPU, emulated"));
   }
 
-  double planned_s(const Way& way) const {
+  Plan planned(const Way& way) const {
     runs_.run(fmt::format(
         "alpa-plan {} --cluster {} --devices {} --servers {} --micro-batches 1 {} --force --out {}",
         runs_.path(way.model), cluster_, kHosts, way.servers, way.options, runs_.path("plan.h5")));
-    return read_plan(runs_.path("plan.h5")).prediction.step_s;
+    return read_plan(runs_.path("plan.h5"));
   }
 
   /// [way] Measured in turn; prints them beside what was predicted.
@@ -72,7 +76,7 @@ class Measuring {
     std::vector<double> predicted;
     std::vector<std::vector<double>> seconds(ways.size());
     for (std::size_t w = 0; w < ways.size(); ++w) {
-      predicted.push_back(planned_s(ways[w]));
+      predicted.push_back(planned(ways[w]).prediction.step_s);
       std::filesystem::rename(runs_.path("plan.h5"), plan_file(w));
     }
     for (int round = 0; round < rounds_; ++round)
@@ -110,7 +114,7 @@ const std::string kSums = "--method data-parallel --sync each",
 struct Options {
   std::string plot;  ///< of the bandwidths
   int rounds = 3, steps = 10;
-  double of_formula = 1, to_best_preset = 1;
+  double of_formula = 1, to_best_preset = 1, near_published = 0;
   PredictionTargets predictions = {};
 };
 
@@ -165,7 +169,8 @@ void crossover_row(const Options& o, HeldTargets& tally) {
   int most_with_factors = 0, least_with_sums = 1 << 30;
   for (const int samples : {last / 4, last - 1, last, last + 1, last + 2, 2 * last}) {
     const Measuring at(samples, flops_per_s / 1e12, 0, o.rounds, o.steps);
-    const double sums_s = at.planned_s({kSums}), either_s = at.planned_s({kSumsOrFactors});
+    const double sums_s = at.planned({kSums}).prediction.step_s,
+                 either_s = at.planned({kSumsOrFactors}).prediction.step_s;
     const bool takes_factors = either_s < sums_s * (1 - 1e-9);
     if (takes_factors)
       most_with_factors = std::max(most_with_factors, samples);
@@ -227,6 +232,32 @@ void owners_row(const Options& o, HeldTargets& tally) {
       Measuring(samples, formula.flops_per_s / 1e12, 50, o.rounds, o.steps)
           .run({{owners + "first"}, {owners + "balanced"}, {owners + "even"}, {kSums}});
   hold_gain(o, tally, formula.lone_owner_s() / formula.in_turn_s(), s[0] / s[2]);
+}
+
+/// One large weight, in as many parts as are fastest (Parallax, EuroSys'19, 3.2).
+void parts_row(const Options& o, HeldTargets& tally) {
+  constexpr int samples = 16;
+  constexpr double flops_per_s = 1e15;  // so that nothing but sums counts
+  fmt::print("one weight of {} x {}, in parts at owners\n", kOneWidth, kOneWidth);
+  const std::string one = "--method data-parallel --sync one --owners searched";
+  const Measuring measuring(samples, flops_per_s / 1e12, 50, o.rounds, o.steps);
+  const std::vector<int> parts{1, 2, 4, 8, 16};
+  std::vector<Way> ways;
+  for (const int each : parts)
+    ways.push_back({fmt::format("{} --owner-parts {}", one, each), "one-layer.toml"});
+  const std::vector<double> s = measuring.run(ways);
+  std::size_t searched = 0;
+  for (const GradientSync& sync : measuring.planned({one, "one-layer.toml"}).sync)
+    searched = std::max(searched, sync.owners.size());
+  // More parts than devices take as long as these; by so much measured steps differ that should not.
+  constexpr double kAlike = 1.05;
+  const auto best =
+      std::ranges::find_if(s, [&](double each) { return each <= kAlike * std::ranges::min(s); });
+  const double fewest = parts[static_cast<std::size_t>(best - s.begin())];
+  tally.hold(
+      fmt::format("parts, of which {} are the fewest of the fastest, to a step of twice as many", fewest),
+      static_cast<double>(searched), searched >= fewest / 2 && searched <= 2 * fewest);
+  hold_gain(o, tally, kHosts, s[0] / std::ranges::min(s));
 }
 
 /// Sums alone, with the help of further hosts (BytePS, OSDI'20).
@@ -313,6 +344,9 @@ void presets_row(const Options& o, HeldTargets& tally) {
   hold_own_choice_to_presets(o.to_best_preset, tally);
 }
 
+/// Likewise, beside seconds that were measured (Poseidon, ATC'17).
+void published_row(const Options& o, HeldTargets& tally) { hold_steps_to_published(o.near_published, tally); }
+
 /// By the prediction, over the rate of the links.
 void bandwidth_row(const Options& o, HeldTargets& tally) { sweep_bandwidth(o.to_best_preset, o.plot, tally); }
 
@@ -325,12 +359,13 @@ struct Row {
   std::string_view name;
   void (*run)(const Options&, HeldTargets&);
 };
-constexpr Row kRows[] = {{"overlap", overlap_row}, {"hybrid", hybrid_row},     {"crossover", crossover_row},
-                         {"buckets", buckets_row}, {"priority", priority_row}, {"zero", zero_row},
-                         {"owners", owners_row},   {"servers", servers_row},   {"staleness", staleness_row},
-                         {"sparse", sparse_row},   {"wire", wire_row},         {"low-rank", low_rank_row},
-                         {"delay", delay_row},     {"presets", presets_row},   {"bandwidth", bandwidth_row},
-                         {"pairs", pairs_row}};
+constexpr Row kRows[] = {
+    {"overlap", overlap_row},     {"hybrid", hybrid_row},       {"crossover", crossover_row},
+    {"buckets", buckets_row},     {"priority", priority_row},   {"zero", zero_row},
+    {"owners", owners_row},       {"parts", parts_row},         {"servers", servers_row},
+    {"staleness", staleness_row}, {"sparse", sparse_row},       {"wire", wire_row},
+    {"low-rank", low_rank_row},   {"delay", delay_row},         {"presets", presets_row},
+    {"published", published_row}, {"bandwidth", bandwidth_row}, {"pairs", pairs_row}};
 
 int run(const std::vector<std::string>& words) {
   bool check = false;
@@ -346,12 +381,13 @@ int run(const std::vector<std::string>& words) {
   if (!row.empty() && std::ranges::find(kRows, row, &Row::name) == std::end(kRows))
     throw Error(
         ErrorKind::usage, "no row is called " + row,
-        "overlap, hybrid, crossover, buckets, priority, zero, owners, servers, staleness, sparse, wire, "
-        "low-rank, delay, presets, bandwidth or pairs");
+        "overlap, hybrid, crossover, buckets, priority, zero, owners, parts, servers, staleness, sparse, "
+        "wire, low-rank, delay, presets, published, bandwidth or pairs");
   if (const int status = status_of_hosts(); status != 0) return status;
   TomlDocument document = read_toml(ALPA_SOURCE_DIR "/tests/commands/synchronisation_targets.toml");
   options.of_formula = document.root().number("of_formula");
   options.to_best_preset = document.root().number("to_best_preset");
+  options.near_published = document.root().number("near_published");
   options.predictions = {document.root().number("median_error"), document.root().number("kendall_tau")};
   document.finish();
   fmt::print("{} emulated hosts of one rank, {} Mbit/s, computations emulated\n\n", kHosts, kMbit);

@@ -11,6 +11,7 @@ inline constexpr int kHosts = 4, kLayers = 8;
 inline constexpr double kMbit = 1000, kBytesPerS = link_bytes_per_s(kMbit);
 inline constexpr int kRank = 4;
 inline constexpr double kWidth = 1024, kPixels = 64, kClasses = 10;
+inline constexpr int kOneWidth = 3072;  ///< of a perceptron of one layer
 inline constexpr int kTables = 4;
 inline constexpr double kIds = 40'000, kNumbers = 256;  ///< rows of a table, and what is in one
 

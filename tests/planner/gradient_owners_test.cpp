@@ -28,7 +28,7 @@ struct OwnedSum {
 
 class GradientOwners : public testing::TestWithParam<int> {
  protected:
-  std::vector<OwnedSum> by(OwnerRule rule, const std::string& sync = "each") const {
+  std::vector<OwnedSum> by(OwnerRule rule, const std::string& sync = "each", int parts = 0) const {
     PlannerOptions options;
     options.method = "data-parallel";
     options.micro_batches = 1;
@@ -36,7 +36,7 @@ class GradientOwners : public testing::TestWithParam<int> {
     Plan plan = plan_quietly(small_model(), small_cluster(GetParam()), options);
     const Graph graph = tiny_gpt(plan.micro_batch_samples);
     const GraphUses uses(graph);
-    plan.sync = with_owners(plan, uses, rule);
+    plan.sync = with_owners(plan, uses, rule, parts);
     check_plan(plan, graph);
     const Placement placement(plan, uses);
     std::vector<ValueIndex> in_order;
@@ -111,6 +111,17 @@ TEST_P(GradientOwners, HaveTheFewestPartsThatAreNotEqual) {
   }
 }
 
+// More than devices too, so that each has several.
+TEST_P(GradientOwners, HaveAsManyPartsAsWereAskedForAndThereAreRows) {
+  for (const int parts : {1, 3, 2 * GetParam(), kMostOwnerParts})
+    for (const OwnedSum& sum : by(OwnerRule::searched, "each", parts)) {
+      EXPECT_EQ(std::ssize(sum.owners), std::min<std::int64_t>(parts, sum.rows));
+      const auto [least, most] = std::ranges::minmax(sum.owners, {}, &OwnedRows::rows);
+      EXPECT_LE(most.rows - least.rows, 1);
+      EXPECT_GE(least.rows, 1);
+    }
+}
+
 // Each cut between two shares is at most half a row from where it would be even; a share has two.
 TEST_P(GradientOwners, HaveSharesOfABucketThatDifferByARowAtMost) {
   for (const std::string sync : {"each", "ddp", "one"}) {
@@ -127,6 +138,20 @@ TEST_P(GradientOwners, HaveSharesOfABucketThatDifferByARowAtMost) {
         EXPECT_LE(std::abs(static_cast<double>(share) - even), static_cast<double>(row)) << sync;
     }
   }
+}
+
+TEST_P(GradientOwners, HaveTheNumberOfPartsThatIsTheFastest) {
+  PlannerOptions options;
+  options.method = "data-parallel";
+  options.micro_batches = 1;
+  options.owners = "searched";
+  const auto step_s = [&](int parts) {
+    options.owner_parts = parts;
+    return plan_quietly(small_model(), small_cluster(GetParam()), options).prediction.step_s;
+  };
+  double least = infinity;
+  for (int parts = 1; parts <= 8 * GetParam(); parts *= 2) least = std::min(least, step_s(parts));
+  EXPECT_LE(step_s(0), least * (1 + 1e-9));
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, GradientOwners, testing::Values(2, 4, 8));

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "libalpa/plan/update_timing.h"
+#include "libalpa/planner/best_parts.h"
 #include "libalpa/planner/offloaded_layers.h"
 #include "libalpa/planner/predict.h"
 #include "libalpa/planner/returned_states.h"
@@ -21,7 +22,7 @@ void ProposalTrials::set_buckets(Plan& plan, const SumsForBuckets& sums) const {
 
 void ProposalTrials::give_owners(Plan& plan, const GraphUses& uses) const {
   const OwnerRule rule = owner_rule(options_).value_or(OwnerRule::none);
-  if (rule != OwnerRule::none) plan.sync = with_owners(plan, uses, rule);
+  if (rule != OwnerRule::none) plan.sync = with_owners(plan, uses, rule, options_.owner_parts);
 }
 
 /// Of what the options leave open. The stages were solved without: what arrives early takes memory, as copies
@@ -84,12 +85,30 @@ void ProposalTrials::take_what_pays(Plan& plan, const PricedGraph& priced, const
     if (fits(other)) plan = std::move(other);
   }
   offer_syncs(plan, sums, offer, patience);
-  if (owner_rule(options_)) return;
-  for (const Word<OwnerRule>& word : owner_words()) {
+  offer_owners(plan, priced, sums, offer);
+}
+
+void ProposalTrials::offer_owners(Plan& plan, const PricedGraph& priced, const SumsForBuckets& sums,
+                                  const std::function<void(Plan)>& offer) const {
+  const std::optional<OwnerRule> rule = owner_rule(options_);
+  const auto with = [&](OwnerRule other_rule, int parts) {
     Plan other = plan;
-    other.sync = with_owners(plan, sums.uses(), word.value);
-    if (other.sync != plan.sync) offer(std::move(other));
-  }
+    other.sync = with_owners(plan, sums.uses(), other_rule, parts);
+    return other;
+  };
+  if (!rule)
+    for (const Word<OwnerRule>& word : owner_words())
+      if (Plan other = with(word.value, 0); other.sync != plan.sync) offer(std::move(other));
+  if (rule.value_or(OwnerRule::searched) != OwnerRule::searched || options_.owner_parts > 0) return;
+  int places = 1;
+  for (const DeviceMesh& mesh : plan.meshes) places = std::max(places, device_count(mesh.shape));
+  best_parts(places, std::min(8 * places, kMostOwnerParts), [&](int parts) {
+    Plan other = with(OwnerRule::searched, parts);
+    predict_steady(other, priced.graph, costs_);
+    const double step_s = other.prediction.step_s;
+    offer(std::move(other));
+    return step_s;
+  });
 }
 
 /// Other buckets, in other turns.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "libalpa/base/positive_definite.h"
+
 namespace alpa {
 namespace {
 
@@ -28,25 +30,6 @@ std::vector<Pair> pairs_of(std::span<const RankedTrial> trials, const IsTaken& i
       if (std::abs(apart) >= kTie) pairs.push_back(apart < 0 ? Pair{a, b} : Pair{b, a});
     }
   return pairs;
-}
-
-/// Solves a symmetric positive definite system by Cholesky's method; `matrix` is row-major and overwritten.
-std::vector<double> solved(std::vector<double> matrix, std::vector<double> right) {
-  const std::size_t n = right.size();
-  for (std::size_t i = 0; i < n; ++i) {
-    for (std::size_t j = 0; j <= i; ++j) {
-      double sum = matrix[i * n + j];
-      for (std::size_t k = 0; k < j; ++k) sum -= matrix[i * n + k] * matrix[j * n + k];
-      matrix[i * n + j] = i == j ? std::sqrt(std::max(sum, 1e-12)) : sum / matrix[j * n + j];
-    }
-    for (std::size_t k = 0; k < i; ++k) right[i] -= matrix[i * n + k] * right[k];
-    right[i] /= matrix[i * n + i];
-  }
-  for (std::size_t i = n; i-- > 0;) {
-    for (std::size_t k = i + 1; k < n; ++k) right[i] -= matrix[k * n + i] * right[k];
-    right[i] /= matrix[i * n + i];
-  }
-  return right;
 }
 
 /// [feature] 0 where it is the same in all trials.

@@ -191,7 +191,7 @@ TEST_P(OwnedPrograms, UpdateAsLongAsTheFullestOwnerDoes) {
 
 INSTANTIATE_TEST_SUITE_P(Rules, OwnedPrograms,
                          testing::Values(OwnerRule::first, OwnerRule::balanced, OwnerRule::parts,
-                                         OwnerRule::uneven, OwnerRule::even));
+                                         OwnerRule::uneven, OwnerRule::searched, OwnerRule::even));
 
 /// A right program until a test breaks it.
 class OwnedProgram : public testing::Test {
