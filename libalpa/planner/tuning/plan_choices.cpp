@@ -114,7 +114,9 @@ PlanChoices::PlanChoices(const Plan& plan, const Graph& graph, const CostModel& 
   std::vector<std::pair<std::string, std::optional<OwnerRule>>> rules;
   if (plan_.has_owners()) rules.emplace_back(kAsPlanned, std::nullopt);
   for (const Word<OwnerRule>& word : owner_words())
-    if (word.value == OwnerRule::none || can_have_owners()) rules.emplace_back(word.name, word.value);
+    if (word.value != OwnerRule::searched &&  // as even, where parts are as many as devices
+        (word.value == OwnerRule::none || can_have_owners()))
+      rules.emplace_back(word.name, word.value);
   add_gene("owners", std::move(rules), owners_);
   add_gene("overlap", all_words(overlap_words()), overlaps_);
   auto times = all_words(update_order_words());
