@@ -302,7 +302,10 @@ void check_sync(const Placement& placement) {
     if (!plan.has_owners()) continue;
     for (const OwnableUpdate& update : ownable_updates(placement, m, conversions))
       for (const ValueIndex sum : update.sums)
-        ownable.insert({sum, {plan.meshes[m].shape[update.axis], update}});
+        ownable.insert({sum,
+                        {plan.has_states_at_servers() ? plan.cluster.server_devices()
+                                                      : plan.meshes[m].shape[update.axis],
+                         update}});
   }
   for (std::size_t i = 0; i < plan.sync.size(); ++i) {
     const auto& [value, bucket, turn, owners, parts] = plan.sync[i];
@@ -364,6 +367,11 @@ void check_staleness(const Placement& placement) {
   if (!plan.has_states_at_servers()) return;
   if (const std::string unfit = unfit_for_servers(placement); !unfit.empty())
     refuse("servers hold its states, but " + unfit);
+  const MeshIndex mesh(0);
+  for (const OwnableUpdate& update :
+       ownable_updates(placement, mesh, Conversions(plan.cluster, plan.meshes[mesh])))
+    if (plan.sync_of(update.sums.back()).owners.empty())
+      refuse(fmt::format("servers hold its states, but none the sum of gradients {}", update.sums.back()));
 }
 
 }  // namespace

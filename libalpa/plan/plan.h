@@ -62,7 +62,7 @@ struct InputLayouts {
 /// So many rows of a parameter, as a device's tile has it, that one device along an axis updates for all.
 struct OwnedRows {
   std::int64_t rows = 0;
-  int owner = 0;  ///< its place along the axis
+  int owner = 0;  ///< its place along the axis, or that of a server (Plan::staleness)
   bool operator==(const OwnedRows&) const = default;
 };
 
@@ -79,7 +79,7 @@ struct GradientSync {
   /// The devices that would all make the update share it out, rows after rows (plan/owned_updates.h): each
   /// row is summed up at its owner, which alone has the optimizer's states of it, and hands the parameter's
   /// to all. A bucket is one collective in both directions, wherever its sums lie. Empty: all update all of
-  /// it.
+  /// it. Where servers hold the states, they are the owners.
   std::vector<OwnedRows> owners = {};
   /// Of a sum by itself without owners: it is added up in so many equal parts, one after another.
   int parts = 1;

@@ -40,7 +40,11 @@ std::string unfit_for_servers(const Placement& placement) {
   if (plan.devices() == 1) return "a device alone has nothing to share";
   if (plan.meshes[MeshIndex(0)].shape.size() != 1) return "its devices are no mesh of one axis";
   if (plan.updates != UpdateOrder::after_norm) return "its updates do not end the step";
-  if (!plan.sync.empty()) return "its sums of gradients have buckets, turns, parts or owners";
+  const auto is_of_bucket = [](const GradientSync& sync) {
+    return sync.bucket >= 0 || sync.turn != 0 || sync.parts != 1;
+  };
+  if (std::ranges::any_of(plan.sync, is_of_bucket))
+    return "its sums of gradients have buckets, turns or parts";
   if (!plan.on_host.empty()) return "states rest in the host's memory";
   if (has_f16(placement.graph())) return "the scale of losses in f16 follows each step";
   const std::string state = state_without_server(placement);

@@ -97,6 +97,27 @@ class Owners {
   std::map<std::pair<MeshIndex, int>, std::vector<std::int64_t>> taken_;  ///< by mesh and axis, [place]
 };
 
+/// Larger ones are split between servers; the others go whole to the one that has the least so far.
+constexpr std::int64_t kWholeBytes = 1 << 16;
+
+/// The rows of an update that each server has; puts their bytes to its load.
+std::vector<OwnedRows> at_servers(const OwnableUpdate& update, std::vector<std::int64_t>& load) {
+  const bool is_whole = update.rows * update.row_bytes <= kWholeBytes || update.rows < std::ssize(load);
+  const std::int64_t each = is_whole ? 0 : update.rows / std::ssize(load),
+                     at_once = is_whole ? update.rows : 1;
+  std::vector<std::int64_t> shares(load.size(), each);
+  for (std::int64_t& of : load) of += each * update.row_bytes;
+  for (std::int64_t left = update.rows - each * std::ssize(load); left > 0; left -= at_once) {
+    const auto least = std::ranges::min_element(load);
+    *least += at_once * update.row_bytes;
+    shares[static_cast<std::size_t>(least - load.begin())] += at_once;
+  }
+  std::vector<OwnedRows> owners;
+  for (std::size_t server = 0; server < shares.size(); ++server)
+    if (shares[server] > 0) owners.push_back({shares[server], static_cast<int>(server)});
+  return owners;
+}
+
 /// Those of a bucket that have owners and those that have none make a bucket each, or are by themselves.
 std::vector<GradientSync> with_whole_buckets(std::map<ValueIndex, GradientSync> all) {
   std::map<std::pair<int, bool>, std::vector<GradientSync*>>
@@ -160,6 +181,15 @@ std::vector<GradientSync> with_owners(const Plan& plan, const GraphUses& uses, O
   Owners owners(rule, parts);
   return with_chosen_owners(plan, uses, [&](const std::vector<Ownable>& updates) {
     return rule == OwnerRule::none ? std::vector<std::vector<OwnedRows>>(updates.size()) : owners.of(updates);
+  });
+}
+
+std::vector<GradientSync> with_rows_at_servers(const Plan& plan, const GraphUses& uses) {
+  std::vector<std::int64_t> load(static_cast<std::size_t>(plan.cluster.server_devices()));
+  return with_chosen_owners(plan, uses, [&](const std::vector<Ownable>& updates) {
+    std::vector<std::vector<OwnedRows>> owners;
+    for (const Ownable& each : updates) owners.push_back(at_servers(each.update, load));
+    return owners;
   });
 }
 

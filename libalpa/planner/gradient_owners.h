@@ -34,6 +34,11 @@ OwnerRule find_owner_rule(const std::string& name);  ///< Throws Error(input) th
 /// searched, no more than it has rows; 0: as many as devices.
 std::vector<GradientSync> with_owners(const Plan&, const GraphUses&, OwnerRule, int parts = 0);
 
+/// Plan::sync with the rows that each of the cluster's servers has of every update that can be shared out,
+/// where they hold the states (Plan::staleness): small parameters whole where the fewest bytes are so far, of
+/// others each server as many rows as the next, to one.
+std::vector<GradientSync> with_rows_at_servers(const Plan&, const GraphUses&);
+
 /// Plan::sync with the owners that `planned`, of a plan with other layouts or buckets, has of the same sums,
 /// as far as their updates can still be shared out.
 std::vector<GradientSync> with_owners_of(const std::vector<GradientSync>& planned, const Plan&,

@@ -8,6 +8,7 @@
 #include "libalpa/base/infinity.h"
 #include "libalpa/base/limits.h"
 #include "libalpa/base/options.h"
+#include "libalpa/base/words.h"
 #include "libalpa/plan/states_at_servers.h"
 #include "libalpa/schedule/schedule.h"
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "libalpa/cluster/cluster_parts.h"
+#include "libalpa/planner/geeps_placement.h"
 #include "libalpa/planner/predict.h"
 #include "libalpa/program/lower/lower.h"
 #include "libalpa/semantics/graph_uses.h"
@@ -17,6 +18,7 @@ struct StateOnHost {
   ValueIndex value;
   std::int64_t bytes;  ///< of a device's tile
   bool is_parameter;
+  NodeIndex update;
 };
 
 /// Parameters first, which are moved more often, then the largest.
@@ -24,7 +26,8 @@ std::vector<StateOnHost> states_on_host(const MeshProgram& mesh, const Graph& gr
   std::vector<StateOnHost> states;
   for (const StateIndex s : graph.states.indices())
     if (const BufferIndex b = mesh.state_buffer[s]; b >= 0 && mesh.buffers[b].space == MemorySpace::host)
-      states.push_back({mesh.buffers[b].value, mesh.buffers[b].bytes, graph.states[s].is_parameter});
+      states.push_back({mesh.buffers[b].value, mesh.buffers[b].bytes, graph.states[s].is_parameter,
+                        value_of(graph, graph.states[s].next).producer});
   std::ranges::stable_sort(states, std::greater(), [](const StateOnHost& state) {
     return std::pair(state.is_parameter, state.bytes);
   });
@@ -32,10 +35,9 @@ std::vector<StateOnHost> states_on_host(const MeshProgram& mesh, const Graph& gr
 }
 
 /// Of one node that updates states on the host, at most.
-std::int64_t staged_together(const MeshProgram& mesh, const GraphUses& uses) {
+std::int64_t staged_together(const MeshProgram& mesh, const Graph& graph) {
   std::map<NodeIndex, std::int64_t> of_node;
-  for (const auto& [value, bytes, is_parameter] : states_on_host(mesh, uses.graph))
-    of_node[value_of(uses.graph, uses.graph.states[uses.state_at[value]].next).producer] += bytes;
+  for (const StateOnHost& state : states_on_host(mesh, graph)) of_node[state.update] += state.bytes;
   std::int64_t most = 0;
   for (const auto& [node, bytes] : of_node) most = std::max(most, bytes);
   return most;
@@ -48,8 +50,7 @@ class RoomForStates {
  public:
   RoomForStates(const Plan& plan, const Graph& graph, const CostModel& costs)
       : graph_(graph), costs_(costs), plan_(plan), program_(lower(graph, plan)) {
-    const GraphUses uses(graph);
-    for (const MeshProgram& mesh : program_.meshes) staged_.push_back(staged_together(mesh, uses));
+    for (const MeshProgram& mesh : program_.meshes) staged_.push_back(staged_together(mesh, graph));
   }
 
   /// With room for what so many updates more have staged.
@@ -58,27 +59,46 @@ class RoomForStates {
       Plan fuller = plan_;
       for (const MeshIndex m : plan_.meshes.indices()) {
         std::int64_t left = (room(program_, m) - updates_ahead * staged_[m]) / part;
-        for (const auto& [value, bytes, is_parameter] : states_on_host(program_.meshes[m], graph_))
-          if (bytes <= left) {
-            left -= bytes;
-            std::erase(fuller.on_host, value);
+        for (const StateOnHost& state : states_on_host(program_.meshes[m], graph_))
+          if (state.bytes <= left) {
+            left -= state.bytes;
+            std::erase(fuller.on_host, state.value);
           }
       }
       if (fuller.on_host == plan_.on_host) break;
-      Program lowered = lower(graph_, fuller);
-      const bool fits =
-          std::ranges::all_of(plan_.meshes.indices(), [&](MeshIndex m) { return room(lowered, m) >= 0; });
-      if (!fits) {
-        part *= 2;
-        continue;
+      if (!take_if_it_fits(std::move(fuller))) part *= 2;
+    }
+    return plan_.on_host;
+  }
+
+  /// Those that GeePS's rule leaves on the host.
+  std::vector<ValueIndex> fill_by_geeps() {
+    for (int part = 1; part <= kLeastRoom; part *= 2) {
+      Plan fuller = plan_;
+      for (const MeshIndex m : plan_.meshes.indices()) {
+        const std::vector<StateOnHost> states = states_on_host(program_.meshes[m], graph_);
+        std::vector<CachedItem> items;
+        for (const StateOnHost& state : states) items.push_back({state.update, state.bytes});
+        // The arena holds one update's states that are staged.
+        const std::vector<bool> stays = geeps_placement(items, room(program_, m) / part + staged_[m]);
+        for (std::size_t i = 0; i < states.size(); ++i)
+          if (stays[i]) std::erase(fuller.on_host, states[i].value);
       }
-      plan_ = std::move(fuller);
-      program_ = std::move(lowered);
+      if (take_if_it_fits(std::move(fuller))) break;
     }
     return plan_.on_host;
   }
 
  private:
+  bool take_if_it_fits(Plan plan) {
+    Program lowered = lower(graph_, plan);
+    if (!std::ranges::all_of(plan.meshes.indices(), [&](MeshIndex m) { return room(lowered, m) >= 0; }))
+      return false;
+    plan_ = std::move(plan);
+    program_ = std::move(lowered);
+    return true;
+  }
+
   std::int64_t room(const Program& program, MeshIndex m) const {
     return costs_.on(plan_.meshes[m]).cluster().memory_bytes - program.meshes[m].memory.total;
   }
@@ -98,6 +118,7 @@ std::vector<std::vector<ValueIndex>> fewer_on_host(const Plan& plan, const Graph
   for (const int updates_ahead : {0, 1, 2})
     if (may_be_ahead || updates_ahead == 0)
       all.push_back(RoomForStates(plan, graph, costs).fill(updates_ahead));
+  if (may_be_ahead) all.push_back(RoomForStates(plan, graph, costs).fill_by_geeps());
   return all;
 }
 

@@ -14,9 +14,9 @@ namespace alpa {
 /// back is not staged any more, so there may be room for more: until nothing changes.
 ///
 /// One way leaves no room, so that of what is moved the next comes where the last has been; others leave room
-/// for that of one update more, or two, to be fetched ahead (GeePS, EuroSys'16, leaves a double buffer
-/// always). The plan becomes the fastest of those that `fits` takes, by the simulator; of equally fast ones
-/// that with the fewest states on the host; and before all that its hosts have the memory for it.
+/// for that of one update more, or two, to be fetched ahead, and one is GeePS's (planner/geeps_placement).
+/// The plan becomes the fastest of those that `fits` takes, by the simulator; of equally fast ones that with
+/// the fewest states on the host; and before all that its hosts have the memory for it.
 void return_states(Plan&, const Graph&, const CostModel&, const std::function<bool(const Plan&)>& fits);
 
 /// By how much what rests on the host of a node exceeds what is there for it, of the node that lacks most; 0:

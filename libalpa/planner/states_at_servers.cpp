@@ -5,6 +5,7 @@
 #include "libalpa/base/error.h"
 #include "libalpa/base/units.h"
 #include "libalpa/plan/states_at_servers.h"
+#include "libalpa/planner/gradient_owners.h"
 #include "libalpa/planner/predict.h"
 #include "libalpa/program/lower/lower.h"
 
@@ -72,6 +73,7 @@ void hold_states_at_servers(Plan& plan, const Graph& graph, const CostModel& cos
   const char* const hint = "a model whose devices share nothing but gradients, or a plan without --staleness";
   if (!unfit.empty()) refuse(staleness, "servers cannot hold the states of this plan: " + unfit, hint);
   plan.staleness = staleness;
+  plan.sync = with_rows_at_servers(plan, uses);
   const Program program = lower(graph, plan);
   if (program.meshes.front().keeps_step())
     refuse(staleness, "devices exchange more than gradients in a step, so none can be ahead of another",

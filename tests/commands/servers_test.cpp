@@ -95,6 +95,9 @@ TEST_F(Servers, MayHoldTheStates) {
   EXPECT_EQ(output_of(run("alpa-plan check stale.h5")).find("error"), std::string::npos);
   EXPECT_THAT(output_of(run("alpa-plan simulate stale.h5 --program")),
               AllOf(HasSubstr("take"), HasSubstr("push"), HasSubstr("collect"), HasSubstr("publish")));
+  EXPECT_THAT(run("h5dump -d /sync/owners/owner stale.h5").output, AllOf(HasSubstr(" 0"), HasSubstr(" 1")));
+  EXPECT_THAT(run("h5dump -d /sync/way stale.h5").output,
+              HasSubstr("summed up at 1 server, which updates it"));
   const CommandResult trained = run(
       "alpa-train stale.h5 --data synthetic:64 --run-dir run --steps 9 --progress-s 0.01 --device emulated",
       6);

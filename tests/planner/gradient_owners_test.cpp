@@ -154,6 +154,29 @@ TEST_P(GradientOwners, HaveTheNumberOfPartsThatIsTheFastest) {
   EXPECT_LE(step_s(0), least * (1 + 1e-9));
 }
 
+// Of servers that hold the states: small parameters whole, of the others to a row as many.
+TEST(RowsAtServers, AreAsManyBytesAtEach) {
+  PlannerOptions options;
+  options.servers = 3;
+  options.staleness = 1;
+  Cluster cluster = small_cluster(1);
+  cluster.nodes = 4;
+  cluster.servers = options.servers;
+  const Plan plan = plan_quietly(small_model(), cluster, options);
+  const Graph graph = tiny_gpt(plan.micro_batch_samples);
+  std::vector<std::int64_t> bytes(3);
+  std::int64_t largest = 0;
+  for (const GradientSync& sync : plan.sync) {
+    const TensorType& type = value_of(graph, sync.sum).type;
+    for (const OwnedRows& part : sync.owners) {
+      const std::int64_t own = part.rows * byte_count(type) / type.shape[0];
+      bytes[static_cast<std::size_t>(part.owner)] += own;
+      largest = std::max(largest, own);
+    }
+  }
+  EXPECT_LE(std::ranges::max(bytes) - std::ranges::min(bytes), largest);
+}
+
 INSTANTIATE_TEST_SUITE_P(Devices, GradientOwners, testing::Values(2, 4, 8));
 
 }  // namespace

@@ -56,11 +56,16 @@ class SynchronisationWords {
   }
 
   void add_owners(ValueIndex sum, const std::vector<OwnedRows>& parts) {
+    std::set<int> owners;
+    for (const OwnedRows& part : parts) owners.insert(part.owner);
+    if (placement_.plan().has_states_at_servers()) {
+      words_.push_back(fmt::format("summed up at {}, which update{} it",
+                                   count_text(std::ssize(owners), "server"), owners.size() == 1 ? "s" : ""));
+      return;
+    }
     const Conversion& steps =
         *conversions_.between(value_of(graph_, sum).type, placement_.layout_at_rest(sum, mesh_),
                               placement_.layout_in_update(sum, mesh_), {});
-    std::set<int> owners;
-    for (const OwnedRows& part : parts) owners.insert(part.owner);
     const int axis = steps.front().axis, devices = shape_[axis];
     words_.push_back(
         owners.size() == 1

@@ -37,7 +37,7 @@ MeshLowering::MeshLowering(const Placement& placement, MeshIndex mesh, Purpose p
 
 MeshProgram MeshLowering::run() {
   find_kept_values();
-  if (pushes_) find_updates_at_servers(plan_.cluster.server_devices());
+  if (pushes_) find_updates_at_servers();
   find_owned_updates();
   // All states first, in the graph's order: the arena begins with them, whatever uses them when.
   for (const StateIndex s : graph_.states.indices()) {

@@ -58,7 +58,7 @@ class MeshLowering {
   void emit_in_parts(NodeIndex);
   void hand_out(NodeIndex update);
   void sum_held_gradients();
-  void find_updates_at_servers(int servers);
+  void find_updates_at_servers();
   BufferIndex on_host(const std::string& name, std::int64_t bytes, std::int64_t messages);
   struct OwnedUpdate;
   std::vector<StateIndex> handed_out(const OwnableUpdate&) const;

@@ -8,7 +8,7 @@
 namespace alpa {
 
 void MeshLowering::find_owned_updates() {
-  if (!plan_.has_owners()) return;
+  if (!plan_.has_owners() || plan_.has_states_at_servers()) return;
   for (const OwnableUpdate& ownable : ownable_updates(placement_, mesh_, values_.conversions())) {
     const GradientSync sync = plan_.sync_of(ownable.sums.back());
     if (sync.owners.empty()) continue;

@@ -8,9 +8,6 @@
 namespace alpa {
 namespace {
 
-/// Larger ones are split between servers; the others go whole to the one that has the least so far.
-constexpr std::int64_t kWholeBytes = 1 << 16;
-
 /// Receives that a server has under way at once: of so many devices.
 constexpr int kCollectedAtOnce = 4;
 
@@ -28,36 +25,16 @@ std::vector<MeshValues::Part> without_owners(std::vector<MeshValues::Part> parts
   return parts;
 }
 
-/// [server] How many rows it has of these; puts their bytes to its load.
-std::vector<std::int64_t> shared_out(std::int64_t rows, std::int64_t row_bytes,
-                                     std::vector<std::int64_t>& load) {
-  const bool is_whole = rows * row_bytes <= kWholeBytes || rows < std::ssize(load);
-  const std::int64_t each = is_whole ? 0 : rows / std::ssize(load), at_once = is_whole ? rows : 1;
-  std::vector<std::int64_t> shares(load.size(), each);
-  for (std::int64_t& of : load) of += each * row_bytes;
-  for (std::int64_t left = rows - each * std::ssize(load); left > 0; left -= at_once) {
-    const auto least = std::ranges::min_element(load);
-    *least += at_once * row_bytes;
-    shares[static_cast<std::size_t>(least - load.begin())] += at_once;
-  }
-  return shares;
-}
-
 }  // namespace
 
-/// Which rows of each update's parameter are at which server.
-void MeshLowering::find_updates_at_servers(int servers) {
+void MeshLowering::find_updates_at_servers() {
   at_servers_ = ownable_updates(placement_, mesh_, values_.conversions());
-  std::vector<std::int64_t> load(static_cast<std::size_t>(servers));
   for (const OwnableUpdate& update : at_servers_) {
     OwnedUpdate& owned = owned_[update.update];
-    const std::vector<std::int64_t> shares = shared_out(update.rows, update.row_bytes, load);
     std::int64_t first = 0;
-    for (int server = 0; server < servers; ++server) {
-      const std::int64_t rows = shares[static_cast<std::size_t>(server)];
-      if (rows == 0) continue;
-      owned.parts.push_back({first, rows, {0, server}});
-      first += rows;
+    for (const OwnedRows& part : plan_.sync_of(update.sums.back()).owners) {
+      owned.parts.push_back({first, part.rows, {0, part.owner}});
+      first += part.rows;
     }
   }
 }
@@ -136,7 +113,7 @@ void MeshLowering::push_gradients() {
 MeshProgram MeshLowering::run_at_servers(int servers) {
   serves_ = true;
   pushes_ = false;
-  find_updates_at_servers(servers);
+  find_updates_at_servers();
   for (const OwnableUpdate& update : at_servers_) {
     OwnedUpdate& owned = owned_.at(update.update);
     for (const ValueIndex sum : update.sums) in_parts_[sum].of = &owned;

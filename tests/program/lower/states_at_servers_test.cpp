@@ -6,6 +6,8 @@
 #include <map>
 #include <set>
 
+#include "libalpa/base/error.h"
+#include "libalpa/plan/check_plan.h"
 #include "libalpa/program/order/simulate.h"
 #include "libalpa/program/order/verify.h"
 #include "libalpa/program/state_tiles.h"
@@ -16,6 +18,8 @@ namespace alpa {
 namespace {
 
 using namespace testing_models;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
 
 constexpr int kDevices = 4;
 
@@ -95,11 +99,25 @@ TEST(StatesAtServers, AreUpdatedThereByWhatDevicesPush) {
   }
 }
 
+TEST(StatesAtServers, AreEachAtOne) {
+  const Lowered lowered = stale(3, 1);
+  check_plan(lowered.plan, lowered.graph);
+  Plan without = lowered.plan;
+  without.sync.pop_back();
+  EXPECT_THAT([&] { check_plan(without, lowered.graph); },
+              ThrowsMessage<Error>(HasSubstr("servers hold its states, but none the sum of gradients")));
+  Plan beyond = lowered.plan;
+  beyond.sync.front().owners.front().owner = 3;
+  EXPECT_THAT([&] { check_plan(beyond, lowered.graph); },
+              ThrowsMessage<Error>(HasSubstr("rows of owner 3, expected")));
+}
+
 // Gradients are those of a device that keeps step, and nothing is counted twice.
 TEST(StatesAtServers, AreInTheMemoryOfServersAlone) {
   const Lowered lowered = stale(3, 1);
   Plan in_step = lowered.plan;
   in_step.staleness = Plan::kSynchronous;
+  in_step.sync.clear();
   const MemoryUse with = lowered.program.meshes[MeshIndex(0)].memory,
                   without = lower(lowered.graph, in_step).meshes[MeshIndex(0)].memory;
   EXPECT_EQ(with.parameters, without.parameters);

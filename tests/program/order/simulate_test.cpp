@@ -342,6 +342,7 @@ TEST(Simulator, GivesNoInstructionForNothing) {
   Lowered stale = served;
   stale.plan.sync.clear();
   stale.plan.staleness = 1;
+  stale.plan.sync = with_rows_at_servers(stale.plan, GraphUses(stale.graph));
   stale.program = lower(stale.graph, stale.plan);
   for (const Lowered& lowered : {corrected, offloaded, owned, served, stale}) {
     std::vector<MeshProgram> programs(lowered.program.meshes.begin(), lowered.program.meshes.end());
