@@ -63,6 +63,7 @@ ComparedPlan compared(const std::filesystem::path& file, const std::string& name
                 "a plan for as many devices or fewer");
   check_program(plan, planned.graph);
   plan.cluster = with_servers_of(plan, cluster);
+  check_plan(plan, planned.graph);  // which says who of that cluster's devices has what
   return {name, plan_facts(plan, planned.graph).split, plan.micro_batches,
           price_step(plan, lower(planned.graph, plan), costs.extrapolated(plan.cluster))};
 }

@@ -392,9 +392,9 @@ void check_plan(const Plan& plan, const Graph& graph) {
   check_values(placement);
   check_transfers(placement);
   check_inputs(placement);
+  check_staleness(placement);
   check_sync(placement);
   check_on_host(placement);
-  check_staleness(placement);
   for (const StageIndex stage : plan.stages.indices()) ConversionCheck(placement, stage).run();
 }
 

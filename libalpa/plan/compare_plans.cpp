@@ -94,7 +94,8 @@ std::string compare_plans(const Plan& a, const Plan& b) {
     text += fmt::format("strategies of {} of {} nodes differ\n", strategies, a.node_strategy.size());
   if (layouts > 0) text += fmt::format("layouts of {} of {} values differ\n", layouts, a.value_layout.size());
   if (a.inputs != b.inputs) text += "inputs are laid out in another way\n";
-  if (owners_of(a) != owners_of(b)) text += "updates are shared out between devices in another way\n";
+  if (owners_of(a) != owners_of(b))
+    text += "updates are shared out between devices, or servers, in another way\n";
   if (turns_of(a) != turns_of(b))
     text += "sums of gradients are added up in other buckets or parts, or in another order\n";
   if (a.on_host != b.on_host) text += "other states rest in the host's memory\n";

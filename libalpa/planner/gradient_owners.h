@@ -18,7 +18,7 @@ enum class OwnerRule {
   balanced,  ///< each parameter whole, at the device with the fewest bytes so far (PSLoadBalancing)
   parts,   ///< in the fewest equal parts, each there (PartitionedPS); whole where that were more than devices
   uneven,  ///< in the fewest parts that cannot be equal, each there (UnevenPartitionedPS)
-  searched,  ///< in so many parts as are fastest for all parameters (Parallax), each there
+  searched,  ///< in as many parts as is fastest for all parameters (Parallax), each there
   even,      ///< each bucket's bytes in shares as equal as rows allow, one after another
 };
 
@@ -35,8 +35,8 @@ OwnerRule find_owner_rule(const std::string& name);  ///< Throws Error(input) th
 std::vector<GradientSync> with_owners(const Plan&, const GraphUses&, OwnerRule, int parts = 0);
 
 /// Plan::sync with the rows that each of the cluster's servers has of every update that can be shared out,
-/// where they hold the states (Plan::staleness): small parameters whole where the fewest bytes are so far, of
-/// others each server as many rows as the next, to one.
+/// where they hold the states (Plan::staleness): small parameters whole where the fewest bytes are so far,
+/// the rows of larger ones split evenly, give or take one.
 std::vector<GradientSync> with_rows_at_servers(const Plan&, const GraphUses&);
 
 /// Plan::sync with the owners that `planned`, of a plan with other layouts or buckets, has of the same sums,

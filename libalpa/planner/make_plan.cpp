@@ -109,10 +109,11 @@ Plan without_bound(Plan plan) {
 
 void check_owners(const PlannerOptions& options) {
   if (options.owner_parts > 0 && owner_rule(options) != OwnerRule::searched)
-    throw Error(ErrorKind::usage,
-                fmt::format("--owner-parts {} beside --owners {}, which has its own number of parts",
-                            options.owner_parts, options.owners),
-                "--owners searched");
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("--owner-parts {} without --owners searched, which alone has a number of parts to say",
+                    options.owner_parts),
+        "--owners searched");
   if (owner_rule(options).value_or(OwnerRule::none) == OwnerRule::none ||
       update_order(options) == UpdateOrder::after_norm)
     return;

@@ -313,7 +313,7 @@ void describe_search(PlannerOptions& o, OptionsVisitor& visit) {
       "one that sums its gradient up, has its optimizer states and hands it to the others",
       owner_choices());
   visit.field("owner_parts", o.owner_parts,
-              "with --owners searched: in so many parts each parameter, no more than it has rows; 0: the "
+              "with --owners searched: how many parts each parameter is split into, at most its rows; 0: the "
               "fastest number",
               between(0, kMostOwnerParts));
   visit.field("offload", o.offload, "what rests in the host's memory and is moved to the device for its use",

@@ -73,14 +73,15 @@ class RoomForStates {
 
   /// Those that GeePS's rule leaves on the host.
   std::vector<ValueIndex> fill_by_geeps() {
-    for (int part = 1; part <= kLeastRoom; part *= 2) {
+    // The arena holds the states of one update that are staged, or of two where it has the room.
+    for (const auto& [staged, part] : {std::pair{2, 1}, {1, 1}, {1, 2}, {1, 4}}) {
       Plan fuller = plan_;
       for (const MeshIndex m : plan_.meshes.indices()) {
         const std::vector<StateOnHost> states = states_on_host(program_.meshes[m], graph_);
         std::vector<CachedItem> items;
         for (const StateOnHost& state : states) items.push_back({state.update, state.bytes});
-        // The arena holds one update's states that are staged.
-        const std::vector<bool> stays = geeps_placement(items, room(program_, m) / part + staged_[m]);
+        const std::vector<bool> stays =
+            geeps_placement(items, room(program_, m) / part + staged * staged_[m]);
         for (std::size_t i = 0; i < states.size(); ++i)
           if (stays[i]) std::erase(fuller.on_host, states[i].value);
       }

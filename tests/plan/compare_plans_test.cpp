@@ -33,7 +33,7 @@ TEST(ComparePlans, PrintsEachDifferenceInALine) {
   EXPECT_EQ(difference([](Plan& p) {
               p.sync = {{3_v, -1, 0, {{16, 1}}}};
             }),
-            "updates are shared out between devices in another way\n");
+            "updates are shared out between devices, or servers, in another way\n");
   EXPECT_EQ(difference([](Plan& p) {
               p.sync = {{3_v, -1, 0, {}, 2}};
             }),

@@ -37,7 +37,7 @@ TEST(BestParts, AreAskedForOnceEachAndFewOfThem) {
   Curve curve{1, 1e-4, 0.1};
   best_parts(4, 1024, std::ref(curve));
   EXPECT_EQ(curve.asked.size(), (std::set<int>(curve.asked.begin(), curve.asked.end()).size()));
-  EXPECT_LE(curve.asked.size(), 9u);  // 4, 8, ..., 256, 2 and the curve's
+  EXPECT_LE(curve.asked.size(), 9u);  // 4, 8, ..., 256 and the curve's
 }
 
 TEST(BestParts, AreTheBestTriedWhereNoCurveFits) {

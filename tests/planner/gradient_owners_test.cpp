@@ -152,6 +152,10 @@ TEST_P(GradientOwners, HaveTheNumberOfPartsThatIsTheFastest) {
   double least = infinity;
   for (int parts = 1; parts <= 8 * GetParam(); parts *= 2) least = std::min(least, step_s(parts));
   EXPECT_LE(step_s(0), least * (1 + 1e-9));
+  for (const char* const other : {"none", "auto", "even"}) {
+    options.owners = other;
+    EXPECT_THROW(step_s(2), Error) << other;
+  }
 }
 
 // Of servers that hold the states: small parameters whole, of the others to a row as many.

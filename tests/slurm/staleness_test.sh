@@ -27,8 +27,8 @@ leads() { { grep -o '"lead":[0-9]*' stale/metrics.jsonl 2>/dev/null || true; } |
 stop_and_go() {
   local process pause=1 step=0
   while sleep 0.2; do
-    if ((step > $(last_step stale))); then continue; fi
-    if [[ $(leads | tail -n 1) != 2 ]]; then pause=$((2 * pause)); fi
+    if ((step > $(last_step stale))) || [[ -z $(process_of_rank 1) ]]; then continue; fi
+    if [[ $(leads | tail -n 1) != 2 ]] && ((pause < 16)); then pause=$((2 * pause)); fi
     step=$(($(last_step stale) + 5))
     for process in $(process_of_rank 1); do
       kill -STOP "$process" 2>/dev/null && sleep "$pause" && kill -CONT "$process" 2>/dev/null

@@ -88,7 +88,9 @@ StageTensors stage_tensors(const Placement& placement, StageIndex stage) {
   const std::set<ValueIndex> at_owners = states_at_owners(placement.plan(), placement.uses());
   for_each_training_state(placement, stage, [&](const State& parameter, ValueIndex v, bool is_state) {
     if (at_owners.contains(v))
-      return optimizer.add("each row at its owner", graph.states[placement.uses().state_at[v]].name);
+      return optimizer.add(
+          placement.plan().has_states_at_servers() ? "each row at its server" : "each row at its owner",
+          graph.states[placement.uses().state_at[v]].name);
     if (layout(v) == layout(parameter.value)) return;
     if (is_state)
       optimizer.add(words(v), graph.states[placement.uses().state_at[v]].name);

@@ -88,27 +88,30 @@ void ProposalTrials::take_what_pays(Plan& plan, const PricedGraph& priced, const
   offer_owners(plan, priced, sums, offer);
 }
 
-void ProposalTrials::offer_owners(Plan& plan, const PricedGraph& priced, const SumsForBuckets& sums,
+void ProposalTrials::offer_owners(const Plan& plan, const PricedGraph& priced, const SumsForBuckets& sums,
                                   const std::function<void(Plan)>& offer) const {
   const std::optional<OwnerRule> rule = owner_rule(options_);
-  const auto with = [&](OwnerRule other_rule, int parts) {
-    Plan other = plan;
-    other.sync = with_owners(plan, sums.uses(), other_rule, parts);
+  const auto with = [&](const Plan& than, OwnerRule other_rule, int parts) {
+    Plan other = than;
+    other.sync = with_owners(than, sums.uses(), other_rule, parts);
     return other;
   };
   if (!rule)
     for (const Word<OwnerRule>& word : owner_words())
-      if (Plan other = with(word.value, 0); other.sync != plan.sync) offer(std::move(other));
+      if (Plan other = with(plan, word.value, 0);
+          word.value != OwnerRule::searched && other.sync != plan.sync)
+        offer(std::move(other));
   if (rule.value_or(OwnerRule::searched) != OwnerRule::searched || options_.owner_parts > 0) return;
+  const Plan base = plan;  // a better one may take its place
+  if (!with(base, OwnerRule::searched, 0).has_owners()) return;
   int places = 1;
-  for (const DeviceMesh& mesh : plan.meshes) places = std::max(places, device_count(mesh.shape));
-  best_parts(places, std::min(8 * places, kMostOwnerParts), [&](int parts) {
-    Plan other = with(OwnerRule::searched, parts);
+  for (const DeviceMesh& mesh : base.meshes) places = std::max(places, device_count(mesh.shape));
+  const int parts = best_parts(places, std::min(8 * places, kMostOwnerParts), [&](int tried) {
+    Plan other = with(base, OwnerRule::searched, tried);
     predict_steady(other, priced.graph, costs_);
-    const double step_s = other.prediction.step_s;
-    offer(std::move(other));
-    return step_s;
+    return other.prediction.step_s;
   });
+  offer(with(base, OwnerRule::searched, parts));
 }
 
 /// Other buckets, in other turns.

@@ -81,7 +81,7 @@ class ProposalTrials {
                       const Patience&) const;
   void offer_syncs(Plan&, const SumsForBuckets&, const std::function<void(Plan)>& offer,
                    const Patience&) const;
-  void offer_owners(Plan&, const PricedGraph&, const SumsForBuckets&,
+  void offer_owners(const Plan&, const PricedGraph&, const SumsForBuckets&,
                     const std::function<void(Plan)>& offer) const;
   std::optional<Plan> plan_of(const PricedGraph&, const Proposal&, const std::string& method,
                               const std::string& schedule, const Patience&) const;

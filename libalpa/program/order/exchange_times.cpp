@@ -11,18 +11,23 @@ double bytes_of(const MeshProgram& mesh, BufferIndex buffer) {
 
 int devices_of(const Program& program) { return device_count(program.meshes.front().mesh.shape); }
 
-/// Between a device and its servers. Those of a node share its interfaces, and a server has its part of what
-/// all devices send: the busier side decides.
+/// Between a device and its servers. Those of a node share its interfaces, and a server has its rows of what
+/// all devices send: the busier side decides, of servers the one with the most bytes.
 double way_seconds(const Program& program, const MeshProgram& mesh, const Exchange& exchange,
                    const CostModel& costs) {
-  double bytes = 0;
-  for (const BufferIndex b : exchange.tensors) bytes += bytes_of(mesh, b);
   const int devices = devices_of(program), servers = device_count(program.servers->mesh.shape);
+  double bytes = 0;
+  std::vector<double> at_server(static_cast<std::size_t>(servers));
+  for (std::size_t i = 0; i < exchange.tensors.size(); ++i) {
+    const double each = bytes_of(mesh, exchange.tensors[i]);
+    bytes += each;
+    at_server[static_cast<std::size_t>(exchange.server[i])] += each;
+  }
   const auto seconds = [&](double bytes_each, int ranks) {
     return costs.collective_seconds(CollectiveKind::send, {2, 1}, bytes_each,
                                     std::min(ranks, program.devices_per_node));
   };
-  return std::max(seconds(bytes, devices), seconds(bytes * devices / servers, servers));
+  return std::max(seconds(bytes, devices), seconds(std::ranges::max(at_server) * devices, servers));
 }
 
 }  // namespace
