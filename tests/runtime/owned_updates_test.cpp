@@ -13,6 +13,7 @@ namespace {
 struct OwnedCase {
   TinyCase plan;
   OwnerRule rule = OwnerRule::even;
+  int parts = 0;  ///< where they are searched; 0: as many as devices
 };
 
 TinyCase unclipped(TinyCase c) {
@@ -24,12 +25,13 @@ std::string owned_case_name(const testing::TestParamInfo<OwnedCase>& each) {
   std::string rule;
   for (const Word<OwnerRule>& word : owner_words())
     if (word.value == each.param.rule) rule = word.name;
-  return each.param.plan.name() + (each.param.plan.gradient_clip == 0 ? "_unclipped_" : "_") + rule;
+  return each.param.plan.name() + (each.param.plan.gradient_clip == 0 ? "_unclipped_" : "_") + rule +
+         (each.param.parts > 0 ? std::to_string(each.param.parts) : "");
 }
 
 TinyTraining owned(const OwnedCase& c) {
   TinyTraining training(c.plan);
-  training.set_sync(with_owners(training.plan(), GraphUses(training.graph()), c.rule));
+  training.set_sync(with_owners(training.plan(), GraphUses(training.graph()), c.rule, c.parts));
   return training;
 }
 
@@ -123,6 +125,8 @@ INSTANTIATE_TEST_SUITE_P(
                     OwnedCase{unclipped({"gpt", "data-parallel", 4, 2}), OwnerRule::first},
                     OwnedCase{unclipped({"gpt", "data-parallel", 4, 2}), OwnerRule::balanced},
                     OwnedCase{unclipped({"gpt", "data-parallel", 4, 2}), OwnerRule::parts},
+                    OwnedCase{unclipped({"gpt", "data-parallel", 2, 2}), OwnerRule::searched, 7},
+                    OwnedCase{unclipped({"gpt", "data-parallel", 4, 2}), OwnerRule::searched, 3},
                     OwnedCase{{"gpt", "data-parallel", 4, 2}, OwnerRule::even},
                     OwnedCase{unclipped({"gpt", "data x tensor", 4, 2}), OwnerRule::even},
                     OwnedCase{{"gpt", "mixed", 4, 4}, OwnerRule::uneven},

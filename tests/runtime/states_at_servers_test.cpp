@@ -70,6 +70,20 @@ INSTANTIATE_TEST_SUITE_P(Tiny, StatesAtServers,
                                          held("lstm", 2, 2, 0)),
                          [](const auto& each) { return each.param.name(); });
 
+// A parameter's at one server in several pieces, which others lie between, as a plan's file may say.
+TEST(RowsAtServers, MayBeAnywhere) {
+  TinyTraining training(held("gpt", 2, 2, 0));
+  std::vector<GradientSync> sync = training.plan().sync;
+  for (GradientSync& each : sync) {
+    std::int64_t rows = 0;
+    for (const OwnedRows& part : each.owners) rows += part.rows;
+    if (rows >= 4) each.owners = {{1, 1}, {rows / 2, 0}, {rows - 1 - rows / 2, 1}};
+  }
+  ASSERT_NE(sync, training.plan().sync);
+  training.set_sync(sync);
+  expect_alike(training.run_on_threads(5), TinyTraining({"gpt", "serial"}).run_on_threads(5));
+}
+
 /// Ranks that all train, each by itself; `delay(rank)` is called between its steps.
 TinyCurve run_with(const TinyTraining& training, int steps, const std::function<void(int)>& delay) {
   TinyCurve curve;
