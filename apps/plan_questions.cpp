@@ -61,9 +61,13 @@ ComparedPlan compared(const std::filesystem::path& file, const std::string& name
                 fmt::format("'{}' takes {} devices, cluster '{}' has {}", file.string(), plan.devices(),
                             cluster.name, cluster.devices()),
                 "a plan for as many devices or fewer");
+  if (plan.cluster.servers > 0 && plan.cluster.devices_per_node != cluster.devices_per_node)
+    throw Error(ErrorKind::input,
+                fmt::format("'{}' has servers of {} devices, nodes of cluster '{}' have {}", file.string(),
+                            plan.cluster.devices_per_node, cluster.name, cluster.devices_per_node),
+                "a plan for nodes of as many devices");
   check_program(plan, planned.graph);
   plan.cluster = with_servers_of(plan, cluster);
-  check_plan(plan, planned.graph);  // which says who of that cluster's devices has what
   return {name, plan_facts(plan, planned.graph).split, plan.micro_batches,
           price_step(plan, lower(planned.graph, plan), costs.extrapolated(plan.cluster))};
 }

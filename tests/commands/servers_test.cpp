@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <set>
 
 #include "libalpa/h5/file.h"
@@ -110,6 +111,18 @@ TEST_F(Servers, MayHoldTheStates) {
   EXPECT_THAT(output_of(trained), AllOf(HasSubstr(stale), HasSubstr("step 9/9")));
   EXPECT_THAT(run("alpa-train tune stale.h5 --data synthetic:64 --out tuned.h5 --device emulated", 6).output,
               HasSubstr("has its states at servers, which tuning tries nothing else for"));
+}
+
+// Which devices hold what is of the nodes that it was planned for.
+TEST_F(Servers, ThatHoldStatesAreNotComparedOnOtherNodes) {
+  output_of(plan("alone", kInOneSum));
+  const std::string cluster = run("cat cluster.toml").output;
+  write("pairs.toml",
+        std::regex_replace(cluster, std::regex("devices_per_node = 1"), "devices_per_node = 2"));
+  output_of(plan("pairs", "--cluster pairs.toml --devices 4 --servers 1 --staleness 1 --micro-batches 1"));
+  const CommandResult result = run("alpa-plan explain alone.h5 --why-not pairs.h5");
+  EXPECT_EQ(result.status, 3) << result.output;
+  EXPECT_THAT(result.output, HasSubstr("'pairs.h5' has servers of 2 devices, nodes of cluster 'six' have 1"));
 }
 
 TEST_F(Servers, AreRefusedWhereTheyCannotBe) {
