@@ -26,6 +26,7 @@ struct BucketSizes {
     of_drawn_axis,  ///< of an axis of its tile, which is drawn
   } parts = Parts::none;
   bool operator==(const BucketSizes&) const = default;
+  bool may_be_shared() const { return parts == Parts::none && *this != BucketSizes(); }  ///< by several sums
 };
 
 /// As options and pins call them.

@@ -19,7 +19,8 @@ struct PricedGraph {
         book(graph, costs) {
     planning.overlap = overlap(options).value_or(Overlap::none);
     planning.updates = update_order(options).value_or(UpdateOrder::after_norm);
-    planning.has_buckets = buckets(options) != BucketSizes();
+    const std::optional<BucketSizes> sizes = buckets(options);
+    planning.has_buckets = !sizes || sizes->may_be_shared();
     planning.on_host = states_on_host(options, planning.uses);
   }
 
