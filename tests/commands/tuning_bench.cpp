@@ -46,7 +46,7 @@ struct Case {
 constexpr Case kCases[] = {
     {"perceptron", "image-mlp", "model = 1024\nlayers = 8\n", 64, 0.012, "synthetic:1024"},
     {"few samples", "image-mlp", "model = 1024\nlayers = 8\n", 24, 0.006, "synthetic:1024"},
-    {"wide", "image-mlp", "model = 2048\nlayers = 3\n", 96, 0.02, "synthetic:1024"},
+    {"wide", "image-mlp", "model = 1536\nlayers = 3\n", 96, 0.02, "synthetic:1024"},
 };
 
 struct Options {
