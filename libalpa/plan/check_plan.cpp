@@ -367,9 +367,8 @@ void check_staleness(const Placement& placement) {
   if (!plan.has_states_at_servers()) return;
   if (const std::string unfit = unfit_for_servers(placement); !unfit.empty())
     refuse("servers hold its states, but " + unfit);
-  const MeshIndex mesh(0);
-  for (const OwnableUpdate& update :
-       ownable_updates(placement, mesh, Conversions(plan.cluster, plan.meshes[mesh])))
+  const Conversions conversions(plan.cluster, plan.meshes[MeshIndex(0)]);
+  for (const OwnableUpdate& update : ownable_updates(placement, MeshIndex(0), conversions))
     if (plan.sync_of(update.sums.back()).owners.empty())
       refuse(fmt::format("servers hold its states, but none the sum of gradients {}", update.sums.back()));
 }

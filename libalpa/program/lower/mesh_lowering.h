@@ -52,6 +52,7 @@ class MeshLowering {
   void correct_update();
   BufferIndex split_sum(ValueIndex sum);
   void sum_gradients();
+  static std::vector<MeshValues::Part> parts_of(const std::vector<OwnedRows>&, int axis);
   void find_owned_updates();
   void reduce_to_owners(const std::vector<ValueIndex>& sums);
   bool is_in_parts(NodeIndex) const;

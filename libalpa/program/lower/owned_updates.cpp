@@ -7,6 +7,16 @@
 
 namespace alpa {
 
+std::vector<MeshValues::Part> MeshLowering::parts_of(const std::vector<OwnedRows>& owners, int axis) {
+  std::vector<MeshValues::Part> parts;
+  std::int64_t first = 0;
+  for (const OwnedRows& part : owners) {
+    parts.push_back({first, part.rows, {axis, part.owner}});
+    first += part.rows;
+  }
+  return parts;
+}
+
 void MeshLowering::find_owned_updates() {
   if (!plan_.has_owners() || plan_.has_states_at_servers()) return;
   for (const OwnableUpdate& ownable : ownable_updates(placement_, mesh_, values_.conversions())) {
@@ -15,11 +25,7 @@ void MeshLowering::find_owned_updates() {
     OwnedUpdate& owned = owned_[ownable.update];
     owned.axis = ownable.axis;
     owned.bucket = sync.bucket;
-    std::int64_t first = 0;
-    for (const OwnedRows& part : sync.owners) {
-      owned.parts.push_back({first, part.rows, {ownable.axis, part.owner}});
-      first += part.rows;
-    }
+    owned.parts = parts_of(sync.owners, ownable.axis);
     for (const ValueIndex sum : ownable.sums) in_parts_[sum].of = &owned;
     for (const ValueIndex result : node_of(graph_, ownable.update).results)
       if (const StateIndex state = uses_.state_after_value(result);

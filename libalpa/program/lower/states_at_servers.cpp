@@ -29,14 +29,8 @@ std::vector<MeshValues::Part> without_owners(std::vector<MeshValues::Part> parts
 
 void MeshLowering::find_updates_at_servers() {
   at_servers_ = ownable_updates(placement_, mesh_, values_.conversions());
-  for (const OwnableUpdate& update : at_servers_) {
-    OwnedUpdate& owned = owned_[update.update];
-    std::int64_t first = 0;
-    for (const OwnedRows& part : plan_.sync_of(update.sums.back()).owners) {
-      owned.parts.push_back({first, part.rows, {0, part.owner}});
-      first += part.rows;
-    }
-  }
+  for (const OwnableUpdate& update : at_servers_)
+    owned_[update.update].parts = parts_of(plan_.sync_of(update.sums.back()).owners, 0);
 }
 
 BufferIndex MeshLowering::on_host(const std::string& name, std::int64_t bytes, std::int64_t messages) {
