@@ -249,6 +249,7 @@ std::string PlainRows::read(std::int64_t first, std::int64_t count, Wanted* into
 }
 
 template std::string PlainRows::read(std::int64_t, std::int64_t, std::int32_t*);
+template std::string PlainRows::read(std::int64_t, std::int64_t, std::int64_t*);
 template std::string PlainRows::read(std::int64_t, std::int64_t, std::uint8_t*);
 template std::string PlainRows::read(std::int64_t, std::int64_t, float*);
 

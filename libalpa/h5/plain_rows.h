@@ -17,13 +17,14 @@ namespace alpa {
 class PlainRows {
  public:
   /// nullopt where HDF5 has to unpack or convert them: chunks that are compressed, that cut rows or of
-  /// which there are more than 4,096, numbers in another order of bytes, files behind a user block. Checksums (fletcher32) are no hindrance.
+  /// which there are more than 4,096, numbers in another order of bytes, files behind a user block. Checksums
+  /// (fletcher32) are no hindrance.
   static std::optional<PlainRows> find(hid_t dataset, const Shape& extent, const std::filesystem::path& file);
 
-  /// Rows [first, first + count) as float, or integers as std::int32_t or std::uint8_t; those that follow
-  /// each other in the file with one read, or as many as the memory for them makes necessary. A chunk is held
-  /// against its checksum when something of it is read for the first time. Returns "", or what is wrong. One
-  /// caller at a time.
+  /// Rows [first, first + count) as float, or integers as std::int32_t, std::int64_t or std::uint8_t; those
+  /// that follow each other in the file with one read, or as many as the memory for them makes necessary. A
+  /// chunk is held against its checksum when something of it is read for the first time. Returns "", or what
+  /// is wrong. One caller at a time.
   template <class Wanted>
   std::string read(std::int64_t first, std::int64_t count, Wanted* into);
 

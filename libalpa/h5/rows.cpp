@@ -38,6 +38,12 @@ std::int64_t held_by_library(hid_t dataset, const H5Entry& entry) {
 
 }  // namespace
 
+bool has_dataset(const std::filesystem::path& file, const std::string& dataset) {
+  const H5Listing listing = CheckedFile(file, std::numeric_limits<std::int64_t>::max()).listing();
+  const auto found = listing.find(dataset);
+  return found != listing.end() && found->second.is_dataset();
+}
+
 struct H5Rows::Open {
   CheckedFile file;
   std::string path, hint;
@@ -81,6 +87,11 @@ std::int64_t H5Rows::held_bytes() const { return open_->held_bytes; }
 void H5Rows::read(std::int64_t first, std::int64_t count, std::int32_t* into) const {
   assert(is_integer());
   read_as(H5T_NATIVE_INT32, first, count, into);
+}
+
+void H5Rows::read(std::int64_t first, std::int64_t count, std::int64_t* into) const {
+  assert(is_integer());
+  read_as(H5T_NATIVE_INT64, first, count, into);
 }
 
 void H5Rows::read(std::int64_t first, std::int64_t count, float* into) const {

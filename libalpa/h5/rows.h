@@ -10,6 +10,9 @@ namespace alpa {
 
 class Error;
 
+/// Whether there is a dataset of that path, in an HDF5 file from anywhere. Throws as H5Rows does.
+bool has_dataset(const std::filesystem::path& file, const std::string& dataset);
+
 /// A dataset of numbers that is long in its first dimension, read some rows at a time, in an HDF5 file from
 /// anywhere (no `format` is asked for). The file is looked through first, as H5Reader does, and stays open.
 /// Every failure is an Error(input). One caller at a time.
@@ -38,6 +41,7 @@ class H5Rows {
   /// Rows [first, first + count), which must exist. Numbers that the type has no room for become the nearest
   /// that fits.
   void read(std::int64_t first, std::int64_t count, std::int32_t* into) const;
+  void read(std::int64_t first, std::int64_t count, std::int64_t* into) const;  ///< integers
   void read(std::int64_t first, std::int64_t count, float* into) const;
   void read(std::int64_t first, std::int64_t count, std::uint8_t* into) const;  ///< quick where is_bytes()
 

@@ -26,6 +26,8 @@ H5Type stored_type(RowsType type) {
       return H5Type(H5Tcopy(H5T_STD_U16LE));
     case RowsType::i32:
       return H5Type(H5Tcopy(H5T_STD_I32LE));
+    case RowsType::i64:
+      return H5Type(H5Tcopy(H5T_STD_I64LE));
     case RowsType::f32:
       return H5Type(H5Tcopy(H5T_IEEE_F32LE));
   }
@@ -51,6 +53,8 @@ std::int64_t rows_type_bytes(RowsType type) {
     case RowsType::i32:
     case RowsType::f32:
       return 4;
+    case RowsType::i64:
+      return 8;
   }
   return 0;
 }
@@ -109,6 +113,11 @@ int H5RowsWriter::declare(const std::string& path, RowsType type, const Shape& e
 
 void H5RowsWriter::strings(const std::string& path, std::span<const std::string> values) {
   open_->image->strings(path, values);
+}
+
+void H5RowsWriter::column(const std::string& path, std::span<const std::int64_t> values) {
+  open_->image->dataset(path, H5T_STD_I64LE, {std::ssize(values)}, values.data());
+  open_->image->attribute(path, "units", std::string_view("1"));
 }
 
 void H5RowsWriter::attribute(const std::string& path, const std::string& name, std::int64_t value) {

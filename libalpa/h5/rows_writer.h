@@ -12,7 +12,7 @@
 namespace alpa {
 
 /// How the numbers of a dataset of rows are stored, and given.
-enum class RowsType { u8, u16, i32, f32 };
+enum class RowsType { u8, u16, i32, i64, f32 };
 
 std::int64_t rows_type_bytes(RowsType);
 
@@ -39,6 +39,10 @@ class H5RowsWriter {
   /// A dataset with room for extent[0] >= 1 rows; the result names it in append().
   int declare(const std::string& path, RowsType type, const Shape& extent);
   void strings(const std::string& path, std::span<const std::string> values);
+
+  /// A short column, which is kept until the first append().
+  void column(const std::string& path, std::span<const std::int64_t> values);
+
   void attribute(const std::string& path, const std::string& name, std::int64_t value);
   void attribute(const std::string& path, const std::string& name, double value);
   void provenance(const Provenance& provenance);

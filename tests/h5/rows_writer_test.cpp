@@ -70,6 +70,25 @@ TEST_F(RowsWriter, StoresNarrowTypesStringsAndAttributes) {
   EXPECT_FALSE(H5Rows(path_, "/words", "").is_bytes());
 }
 
+TEST_F(RowsWriter, StoresLongIntegersInRowsOrAsShortColumns) {
+  const std::vector<std::int64_t> places{0, std::int64_t{1} << 40, -3};
+  H5RowsWriter file(path_, "alpa-data", "1.0");
+  const int rows = file.declare("/rows", RowsType::i64, {3});
+  file.column("/facts/places", places);
+  file.attribute("/facts", "many", std::int64_t{3});
+  file.append(rows, 3, places.data());
+  file.publish();
+  for (const char* dataset : {"/rows", "/facts/places"}) {
+    std::vector<std::int64_t> read(3);
+    H5Rows(path_, dataset, "").read(0, 3, read.data());
+    EXPECT_EQ(read, places) << dataset;
+    EXPECT_TRUE(has_dataset(path_, dataset));
+  }
+  EXPECT_EQ(H5Reader(path_, "alpa-data", "1.0").int64_attribute("/facts", "many"), 3);
+  for (const char* other : {"/facts", "/columns", "/facts/places/more"})
+    EXPECT_FALSE(has_dataset(path_, other)) << other;
+}
+
 TEST_F(RowsWriter, LeavesNothingBehindUnlessPublished) {
   {
     H5RowsWriter file(path_, "alpa-data", "1.0");
