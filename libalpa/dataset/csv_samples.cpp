@@ -10,62 +10,10 @@
 #include "libalpa/base/error.h"
 #include "libalpa/dataset/byte_stream.h"
 #include "libalpa/dataset/sample_source.h"
+#include "libalpa/dataset/text_lines.h"
 
 namespace alpa {
 namespace {
-
-constexpr std::size_t most_line_bytes = 16 << 20;
-
-/// Lines one after another, without their ends.
-class Lines {
- public:
-  explicit Lines(const std::filesystem::path& path) : path_(path), stream_(path), buffer_(1 << 16, '\0') {}
-
-  std::optional<std::string_view> next() {
-    std::size_t end = 0;
-    for (std::size_t looked = begin_; (end = buffer_.find('\n', looked)) >= filled_;) {
-      looked = filled_;
-      if (!fill(looked)) break;
-    }
-    if (begin_ == filled_) return std::nullopt;
-    end = std::min(end, filled_);
-    std::string_view line(buffer_.data() + begin_, end - begin_);
-    begin_ = std::min(end + 1, filled_);
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    ++number_;
-    return line;
-  }
-
-  std::int64_t bytes_taken() const { return stream_.bytes_taken(); }
-  std::int64_t file_bytes() const { return stream_.file_bytes(); }
-
-  Error error(const std::string& what, const std::string& hint) const {
-    return Error(ErrorKind::input, fmt::format("'{}', line {}: {}", path_.string(), number_, what), hint);
-  }
-  std::int64_t number() const { return number_; }
-
- private:
-  // Brings in more behind what is left; `looked` stays at the same byte.
-  bool fill(std::size_t& looked) {
-    looked -= begin_;
-    buffer_.erase(0, begin_);
-    filled_ -= std::exchange(begin_, 0);
-    if (filled_ > most_line_bytes) {
-      ++number_;
-      throw error("longer than 16 MiB", "give lines of numbers with commas between them");
-    }
-    buffer_.resize(std::max<std::size_t>(2 * filled_, 1 << 16), '\0');
-    const std::size_t got = stream_.read(buffer_.data() + filled_, buffer_.size() - filled_);
-    filled_ += got;
-    return got > 0;
-  }
-
-  std::filesystem::path path_;
-  ByteStream stream_;
-  std::string buffer_;
-  std::size_t begin_ = 0, filled_ = 0;
-  std::int64_t number_ = 0;  // of the line given last
-};
 
 std::string_view trimmed(std::string_view field) {
   while (!field.empty() && (field.front() == ' ' || field.front() == '\t')) field.remove_prefix(1);
@@ -122,7 +70,7 @@ class CsvRows {
   explicit CsvRows(std::int64_t label_column) : label_column_(label_column) {}
 
   /// Puts the numbers and the label of a line behind `bytes`; nothing for a header or an empty line.
-  void append(std::string_view line, const Lines& lines, std::string& bytes) {
+  void append(std::string_view line, const TextLines& lines, std::string& bytes) {
     if (trimmed(line).empty()) return;
     split(line, fields_);
     if (columns_ == 0) {
@@ -163,7 +111,7 @@ class CsvRows {
     bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
   }
 
-  std::int32_t label_of(double number, const Lines& lines) const {
+  std::int32_t label_of(double number, const TextLines& lines) const {
     if (number < 0 || number != std::floor(number) || number >= std::numeric_limits<std::int32_t>::max())
       throw lines.error(fmt::format("column {}: the label '{}' is no whole number from 0 on", label_at_ + 1,
                                     trimmed(fields_[label_at_]).substr(0, 40)),
@@ -181,7 +129,7 @@ class CsvRows {
 
 std::unique_ptr<SampleSource> open_csv_samples(const std::filesystem::path& path, std::int64_t label_column,
                                                const std::filesystem::path& scratch_folder, Log& log) {
-  Lines lines(path);
+  TextLines lines(path, "give lines of numbers with commas between them");
   CsvRows rows(label_column);
   ScratchFile scratch(scratch_folder);
   ByteProgress progress(fmt::format("reading '{}'", path.string()), lines.file_bytes(), log);

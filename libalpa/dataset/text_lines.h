@@ -1,0 +1,41 @@
+#pragma once
+// Internal to this module.
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "libalpa/base/error.h"
+#include "libalpa/dataset/byte_stream.h"
+
+namespace alpa {
+
+/// The lines of a file, plain or gzip, one after another and without their ends. One is held at a time.
+class TextLines {
+ public:
+  /// `hint` is what to try where a line is longer than 16 MiB.
+  TextLines(const std::filesystem::path& path, std::string hint);
+
+  /// The next line, until the one after it is asked for; nullopt at the end. Throws Error(input).
+  std::optional<std::string_view> next();
+
+  std::int64_t number() const { return number_; }  ///< of the line given last, from 1 on
+  std::int64_t bytes_taken() const { return stream_.bytes_taken(); }
+  std::int64_t file_bytes() const { return stream_.file_bytes(); }
+
+  /// "'FILE', line 3: what".
+  Error error(const std::string& what, const std::string& hint) const;
+
+ private:
+  bool fill(std::size_t& looked);
+
+  std::filesystem::path path_;
+  std::string hint_;
+  ByteStream stream_;
+  std::string buffer_;
+  std::size_t begin_ = 0, filled_ = 0;
+  std::int64_t number_ = 0;
+};
+
+}  // namespace alpa
