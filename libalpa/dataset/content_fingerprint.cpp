@@ -65,4 +65,17 @@ std::string content_fingerprint(ArraySource& source) {
   return digest.text();
 }
 
+std::string content_fingerprint(GraphSource& source) {
+  constexpr std::int64_t most_graphs = 1 << 16;
+  const std::int64_t graphs = std::min(source.samples(), most_graphs);
+  Digest digest(fmt::format("{} graphs", source.samples()));
+  VertexGraph graph;
+  for (std::int64_t i = 0; i < graphs; ++i) {
+    source.read(spread(i, graphs, source.samples()), graph);
+    for (const auto* values : {&graph.tokens, &graph.labels, &graph.child_ends, &graph.children})
+      digest.add(values->data(), values->size() * sizeof(std::int32_t));
+  }
+  return digest.text();
+}
+
 }  // namespace alpa

@@ -2,6 +2,7 @@
 #include <string>
 
 #include "libalpa/dataset/array_source.h"
+#include "libalpa/dataset/graph_source.h"
 #include "libalpa/dataset/token_source.h"
 
 namespace alpa {
@@ -11,5 +12,8 @@ namespace alpa {
 /// that are spread evenly, first and last among them. Throws as read() does.
 std::string content_fingerprint(const TokenSource&);
 std::string content_fingerprint(ArraySource&);
+
+/// Of graphs; of more than 2^16, so many.
+std::string content_fingerprint(GraphSource&);
 
 }  // namespace alpa
