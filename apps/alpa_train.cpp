@@ -92,7 +92,8 @@ std::string family_names() {
 }
 
 void add_convert(App& app, ConvertSettings& settings) {
-  app.subcommand("convert", "make the HDF5 file that --data takes from text, tokens or labelled samples")
+  app.subcommand("convert",
+                 "make the HDF5 file that --data takes from text, tokens, labelled samples or trees")
       .argument("SOURCE", settings.source, "file or folder, see --from; .gz is uncompressed")
       .reads([&settings] { return files_read(settings); })
       .option("--out", settings.out, "file to write (HDF5)")
@@ -100,6 +101,9 @@ void add_convert(App& app, ConvertSettings& settings) {
       .required()
       .option("--labels", settings.labels,
               "IDX file of the labels; where it is not given, beside the images: labels-idx1 for images-idx3")
+      .option("--words", settings.words,
+              "converted treebank whose vocabulary is taken; words that it does not have become its first, "
+              "<unk>. Where it is not given, the words of SOURCE, the most frequent first behind <unk>")
       .options(settings)
       .option("--hold-out-file", settings.hold_out_file,
               "that file; where it is not given, --out with -held-out before its ending")
@@ -113,6 +117,8 @@ void add_convert(App& app, ConvertSettings& settings) {
                "bytes of 28 x 28 x 1; the labels are beside, train-labels-idx1-ubyte.gz")
       .example("alpa-train convert pets/ --shape 224x224x3 --out pets.h5",
                "the images of each subfolder, a class, scaled and cut to 224 x 224 pixels of 3 channels")
+      .example("alpa-train convert dev.txt --from ptb-trees --words trees.h5 --out dev.h5",
+               "labelled trees, with the words of those in trees.h5")
       .runs([&] {
         convert(settings,
                 provenance_here(app.command_line(), "alpa-train", read_environment().job_id,

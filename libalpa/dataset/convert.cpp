@@ -12,6 +12,8 @@
 #include "libalpa/dataset/converted_file.h"
 #include "libalpa/dataset/image_file.h"
 #include "libalpa/dataset/open_tokens.h"
+#include "libalpa/dataset/planted_labels.h"
+#include "libalpa/dataset/synthetic_trees.h"
 #include "libalpa/dataset/token_formats.h"
 #include "libalpa/h5/atomic_file.h"
 
@@ -26,7 +28,8 @@ SourceKind kind_of(const fs::path& source) {
   if (fs::is_directory(source, ignored)) return SourceKind::images;
   const std::string name = source.filename().string();
   // A Megatron pair may be named without its endings.
-  if (!fs::exists(source, ignored)) return SourceKind::tokens;
+  if (!fs::exists(source, ignored))
+    return names_drawn_graphs(source.string()) ? SourceKind::drawn_graphs : SourceKind::tokens;
   const std::string first = first_bytes_of(source, format_bytes);
   if (is_idx(first)) return SourceKind::idx;
   if (is_hdf5(first) || is_llmc(first) || is_megatron_index(first)) return SourceKind::tokens;
@@ -50,11 +53,31 @@ Shape image_shape(const ConvertSettings& settings) {
   return shape;
 }
 
-void refuse_settings_of_samples(const ConvertSettings& settings) {
+void refuse_settings_of_samples(const ConvertSettings& settings, const char* holds) {
   if (settings.labels.empty() && settings.shape.empty() && settings.subtract == 0 && settings.divide == 0)
     return;
-  throw Error(ErrorKind::usage, fmt::format("'{}' holds tokens, not samples", settings.source.string()),
+  throw Error(ErrorKind::usage, fmt::format("'{}' holds {}, not samples", settings.source.string(), holds),
               "leave out --labels, --shape, --subtract and --divide, or say --from what it is");
+}
+
+void convert_treebank(const ConvertSettings& settings, const Provenance& provenance, Log& log) {
+  refuse_settings_of_samples(settings, "trees");
+  const TreebankSamples trees = open_treebank(
+      settings.source, settings.words.empty() ? std::vector<std::string>{} : words_of(settings.words),
+      folder_of(settings.out), log);
+  convert_graphs(*trees.graphs, trees.facts, settings, provenance, log);
+}
+
+void convert_drawn_graphs(const ConvertSettings& settings, const Provenance& provenance, Log& log) {
+  refuse_settings_of_samples(settings, "graphs");
+  const std::string name = settings.source.string();
+  if (!names_drawn_graphs(name))
+    throw Error(ErrorKind::input, fmt::format("nothing that is drawn is called '{}'", name),
+                "synthetic-trees:8544, complete-trees:128:1000 or chains:8544");
+  const GraphFacts facts{SyntheticTrees::usual_words, kPlantedClasses, {}};
+  convert_graphs(*make_drawn_graphs(name, {facts.vocabulary, facts.classes, 2},
+                                    static_cast<std::uint64_t>(settings.seed)),
+                 facts, settings, provenance, log);
 }
 
 }  // namespace
@@ -87,6 +110,9 @@ void convert(const ConvertSettings& settings, const Provenance& provenance, Log&
   in_step(fmt::format("converting '{}'", settings.source.string()), [&] {
     AtomicFile{settings.out};  // a folder that cannot be written is noticed before the reading
     const SourceKind kind = settings.from == SourceKind::automatic ? kind_of(settings.source) : settings.from;
+    if (!settings.words.empty() && kind != SourceKind::treebank)
+      throw Error(ErrorKind::usage, fmt::format("'{}' is no treebank", settings.source.string()),
+                  "leave out --words, or say --from ptb-trees");
     const fs::path scratch = folder_of(settings.out);
     const auto samples = [&](std::unique_ptr<SampleSource> source) {
       convert_samples(*source, settings, provenance, log);
@@ -98,13 +124,17 @@ void convert(const ConvertSettings& settings, const Provenance& provenance, Log&
         return samples(open_image_folder(settings.source, image_shape(settings)));
       case SourceKind::csv:
         return samples(open_csv_samples(settings.source, settings.label_column, scratch, log));
+      case SourceKind::treebank:
+        return convert_treebank(settings, provenance, log);
+      case SourceKind::drawn_graphs:
+        return convert_drawn_graphs(settings, provenance, log);
       case SourceKind::text:
-        refuse_settings_of_samples(settings);
+        refuse_settings_of_samples(settings, "tokens");
         return convert_tokens(*open_text_tokens(open_uncompressed(settings.source, scratch, log)), settings,
                               provenance, log);
       case SourceKind::tokens:
       case SourceKind::automatic:
-        refuse_settings_of_samples(settings);
+        refuse_settings_of_samples(settings, "tokens");
         return convert_tokens(*open_tokens(settings.source.string()), settings, provenance, log);
     }
   });

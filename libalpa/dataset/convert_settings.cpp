@@ -12,7 +12,12 @@ void describe(ConvertSettings& s, OptionsVisitor& visit) {
                {"idx", SourceKind::idx, "images of the MNIST family, see --labels"},
                {"images", SourceKind::images,
                 "folder with a subfolder of PNG, JPEG, binary PGM or PPM images for each class"},
-               {"csv", SourceKind::csv, "lines of numbers, one of them the label"}});
+               {"csv", SourceKind::csv, "lines of numbers, one of them the label"},
+               {"ptb-trees", SourceKind::treebank,
+                "lines of trees with a label at every vertex: (3 (2 It) (4 (2 's) (3 good))), see --words"},
+               {"drawn-graphs", SourceKind::drawn_graphs,
+                "no file: SOURCE is synthetic-trees[:SAMPLES], complete-trees:LEAVES[:SAMPLES] or "
+                "chains[:SAMPLES], which --data takes too"}});
   visit.field("label_column", s.label_column, "column of a CSV's labels, from 1 on; 0: the last",
               at_least(0));
   visit.field("shape", s.shape,
@@ -30,7 +35,8 @@ void describe(ConvertSettings& s, OptionsVisitor& visit) {
   visit.field("order", s.order, "order of samples; tokens keep theirs",
               {{"shuffled", RowOrder::shuffled, "training keeps the last rows for evaluation"},
                {"kept", RowOrder::kept, "as in SOURCE"}});
-  visit.field("seed", s.seed, "of the shuffling: the same gives the same file", at_least(0));
+  visit.field("seed", s.seed, "of the shuffling, and of what is drawn: the same gives the same file",
+              at_least(0));
   visit.field("hold_out", s.hold_out, "share of the rows, the last, that goes to a file of its own",
               from_below(0, 1));
 }

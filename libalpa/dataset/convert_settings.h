@@ -7,10 +7,10 @@ namespace alpa {
 
 class OptionsVisitor;
 
-enum class SourceKind { automatic, text, tokens, idx, images, csv };
+enum class SourceKind { automatic, text, tokens, idx, images, csv, treebank, drawn_graphs };
 enum class RowOrder { shuffled, kept };
 
-/// What becomes of a source of tokens or labelled samples.
+/// What becomes of a source of tokens, labelled samples or graphs.
 struct ConvertSettings {
   std::filesystem::path source, out;
   SourceKind from = SourceKind::automatic;
@@ -27,6 +27,8 @@ struct ConvertSettings {
   std::string image_name = "images", label_name = "labels";
   RowOrder order = RowOrder::shuffled;
   std::int64_t seed = 0;
+
+  std::filesystem::path words;  ///< of a treebank: a converted one whose vocabulary is taken; "": its own
 };
 
 /// The one list of the settings that are no files (libalpa/base/options.h).

@@ -6,6 +6,7 @@
 
 #include "libalpa/base/log.h"
 #include "libalpa/dataset/convert_settings.h"
+#include "libalpa/dataset/graph_formats.h"
 #include "libalpa/dataset/sample_source.h"
 #include "libalpa/dataset/token_source.h"
 #include "libalpa/h5/provenance.h"
@@ -28,5 +29,9 @@ void convert_tokens(const TokenSource& source, const ConvertSettings& settings, 
                     Log& log);
 void convert_samples(SampleSource& source, const ConvertSettings& settings, const Provenance& provenance,
                      Log& log);
+
+/// Of graphs in which no vertex has two parents.
+void convert_graphs(GraphSource& source, const GraphFacts& facts, const ConvertSettings& settings,
+                    const Provenance& provenance, Log& log);
 
 }  // namespace alpa

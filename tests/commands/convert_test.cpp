@@ -99,6 +99,21 @@ TEST_F(Conversions, TakesNoJsonLinesForText) {
   EXPECT_EQ(run("alpa-train convert lines.txt --from text --out lines.h5").status, 0);
 }
 
+TEST_F(Conversions, OfTreesKeepsTheirWordsForOthers) {
+  write("trees.txt", "(3 (2 It) (4 (2 's) (3 good)))\n(1 (1 bad) (2 film))\n");
+  write("dev.txt", "(2 (2 It) (3 works))\n");
+  const CommandResult converted = run("alpa-train convert trees.txt --from ptb-trees --out trees.h5");
+  ASSERT_EQ(converted.status, 0) << converted.output;
+  EXPECT_THAT(converted.output,
+              HasSubstr("2 trees of 4.0 vertices, up to 2 high, 6 words, 5 classes; 2 in 'trees.h5'"));
+  ASSERT_EQ(run("alpa-train convert dev.txt --from ptb-trees --words trees.h5 --out dev.h5").status, 0);
+  EXPECT_EQ(run("alpa-train convert dev.txt --from ptb-trees --words trees.h5 --out trees.h5").status, 2);
+  EXPECT_THAT(run("h5dump -d /words dev.h5").output, HasSubstr("\"bad\""));
+  const CommandResult drawn = run("alpa-train convert synthetic-trees:50 --hold-out 0.2 --out drawn.h5");
+  ASSERT_EQ(drawn.status, 0) << drawn.output;
+  EXPECT_THAT(run("h5ls -r drawn-held-out.h5").output, HasSubstr("/offsets                 Dataset {11}"));
+}
+
 TEST_F(Conversions, ThatFailsSaysWhereAndWritesNothing) {
   write("ragged.csv", "1,2,0\n1,0\n");
   const CommandResult ragged = run("alpa-train convert ragged.csv --out data.h5");
