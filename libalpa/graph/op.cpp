@@ -22,10 +22,11 @@ Attributes timed_attributes(const OpDef& op, const Attributes& attributes) {
 }  // namespace
 
 ShardingRule rule_of(const OpDef& op, const OpCall& call) {
-  return in_step([&] { return fmt::format("applying operator '{}'", op.name); }, [&] {
-    return op.make_rule ? op.make_rule(call)
-                        : parse_rule(op.rule, call.operands, size_attributes(call.attributes));
-  });
+  return in_step([&] { return fmt::format("applying operator '{}'", op.name); },
+                 [&] {
+                   return op.make_rule ? op.make_rule(call)
+                                       : parse_rule(op.rule, call.operands, size_attributes(call.attributes));
+                 });
 }
 
 std::vector<TensorType> result_types(const OpDef& op, const OpCall& call) {
@@ -44,7 +45,7 @@ std::vector<TensorType> result_types(const OpDef& op, const OpCall& call, const 
     const std::size_t comma = names.find(',');
     const std::string_view name = names.substr(0, comma);
     names = comma == std::string_view::npos ? std::string_view{} : names.substr(comma + 1);
-    const int overwritten = op.overwrites[r];
+    const int overwritten = op.overwritten(r);
     const bool same = name.empty() || name == "same";
     types.push_back({same ? call.operands[std::max(overwritten, 0)].dtype : dtype_from_name(name),
                      result_shape(rule, r)});

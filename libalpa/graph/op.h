@@ -1,5 +1,6 @@
 #pragma once
 #include <array>
+#include <concepts>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -69,6 +70,10 @@ struct OpDef {
 
   /// Result i overwrites the buffer of operand overwrites[i] (optimizer state); -1: a buffer of its own.
   std::array<int, 4> overwrites{-1, -1, -1, -1};
+  int overwritten(std::integral auto result) const {
+    return static_cast<std::size_t>(result) < overwrites.size() ? overwrites[static_cast<std::size_t>(result)]
+                                                                : -1;
+  }
 
   /// Takes operands in any layout that is not partial and gives one value for all ranks of all stages (the
   /// global gradient norm); it has one strategy.
@@ -127,6 +132,9 @@ struct OpDef {
 
   /// An id of -1 stands for none: a target that is not there, of which there is no loss.
   bool takes_no_id = false;
+
+  /// The ids are the structure of graphs (ops/vertex.h), by which rows are worked out round by round.
+  bool runs_rounds = false;
 
   /// The ids are lengths: of this factor each sample has so many. Timings take all of it. Empty: they pick.
   std::string_view lengths_of = "";

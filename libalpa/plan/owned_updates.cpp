@@ -132,7 +132,7 @@ class OwnableUpdates {
       const StateIndex state = uses_.state_after_value(node.results[r]);
       if (state < 0) continue;
       const ValueIndex value = graph_.states[state].value;
-      if (node.op->overwrites[r] < 0 || plan_.rests_on_host(value) || is_sent(value) ||
+      if (node.op->overwritten(r) < 0 || plan_.rests_on_host(value) || is_sent(value) ||
           placement_.layout_at_rest(value, mesh_) != placement_.node_layout(n).results[r])
         return false;
     }
@@ -144,7 +144,7 @@ class OwnableUpdates {
     const Node& node = node_of(graph_, n);
     const ValueIndex value = node.results[0];
     const ShardingSpec& made = placement_.node_layout(n).results[0];
-    return node.results.size() == 1 && node.op->overwrites[0] < 0 && uses_.users_of(value).size() == 1 &&
+    return node.results.size() == 1 && node.op->overwritten(0) < 0 && uses_.users_of(value).size() == 1 &&
            !is_sent(value) && placement_.layout_at_rest(value, mesh_) == made &&
            placement_.layout_in_update(value, mesh_) == made;
   }

@@ -120,6 +120,8 @@ std::vector<ValueIndex> states_that_may_rest_on_host(const GraphUses& uses) {
 
 bool holds_gradient_back(const Node& node) { return node.op->holds_gradient_back; }
 
-bool updates_in_place(const Node& node) { return node.phase == Phase::update && node.op->overwrites[0] >= 0; }
+bool updates_in_place(const Node& node) {
+  return node.phase == Phase::update && node.op->overwritten(0) >= 0;
+}
 
 }  // namespace alpa

@@ -64,7 +64,7 @@ bool StageSemantics::is_offloaded(ValueIndex v) const {
   if (range_.form != RecomputeForm::offload || !makes(v) || !is_saved(v) || leaves(v)) return false;
   const Node& maker = node_of(graph(), value_of(graph(), v).producer);
   const auto result = std::ranges::find(maker.results, v) - maker.results.begin();
-  if (!range_.spares(maker.layer) || maker.op->overwrites[result] >= 0) return false;
+  if (!range_.spares(maker.layer) || maker.op->overwritten(result) >= 0) return false;
   std::int64_t most = 0;
   for (const auto* around : {&maker.operands, &maker.results})
     for (const ValueIndex other : *around)

@@ -64,7 +64,7 @@ TEST_P(Updates, ChangeNothingWhereTheNormIsNotFinite) {
             p.values[i].assign(p.values[i].size(), norm);
         const std::vector<Values> after = run(p.run(), p.values);
         for (std::size_t r = 0; r < p.results.size(); ++r)
-          if (const int state = p.op->overwrites[r]; state >= 0) {
+          if (const int state = p.op->overwritten(r); state >= 0) {
             EXPECT_EQ(after[r], p.values[state]);
           } else {  // 0 times the gradient, not what was there
             EXPECT_EQ(after[r], Values(after[r].size(), 0.0));

@@ -18,7 +18,7 @@ Interpreter::Interpreter(Device& device, const Graph& graph)
     for (std::size_t r = 0; r < node.results.size(); ++r) {
       const ValueIndex result = node.results[r];
       shape.results.push_back(value_of(graph, result).type);
-      const int overwritten = r < node.op->overwrites.size() ? node.op->overwrites[r] : -1;
+      const int overwritten = node.op->overwritten(r);
       if (overwritten >= 0) {
         data_[result] = data_[node.operands[overwritten]];
         continue;

@@ -39,8 +39,8 @@ std::vector<Values> run_kernel(Device& device, const KernelRun& run, std::span<c
   }
   for (std::size_t i = 0; i < run.results.size(); ++i) {
     void* data = nullptr;
-    if (i < run.op->overwrites.size() && run.op->overwrites[i] >= 0) {
-      data = operand_tiles[run.op->overwrites[i]].data;
+    if (run.op->overwritten(i) >= 0) {
+      data = operand_tiles[run.op->overwritten(i)].data;
     } else {
       memory.push_back(run.accumulate && i < run.results_before.size()
                            ? upload(device, *stream, run.results_before[i], run.results[i])

@@ -52,7 +52,7 @@ class MemoryOverTime {
   std::optional<bool> made_for_segment(ValueIndex v, NodeIndex n, Phase segment) const {
     const Node& node = scope_.node(n);
     const auto result = static_cast<std::size_t>(place_of(node.results, v));
-    if (scope_.value(v).kind == ValueKind::state || node.op->overwrites[result] >= 0) return false;
+    if (scope_.value(v).kind == ValueKind::state || node.op->overwritten(result) >= 0) return false;
     if (node.op->sums_micro_batches || scope_.planning().uses.summed_over_step[v]) return false;
     if (scope_.planning().uses.state_after_value(v) >= 0) return false;  // it rests
     // Recomputed, or fetched; else users start from what was kept.
@@ -278,7 +278,7 @@ class MemoryOverTime {
     const NodeIndex maker = scope_.value(flow.value).producer;
     const int tick = clock_.settles(maker, edge.phase, edge.from_place);
     const Start start = start_of(edge, flow);
-    const bool in_place = scope_.node(maker).op->overwrites[edge.from_place] >= 0;
+    const bool in_place = scope_.node(maker).op->overwritten(edge.from_place) >= 0;
     const bool lasts = in_place || scope_.lasts(flow.value);
     if (start.ticks) start.ticks->push_back({start.at.tick, tick});
     if (!lasts) held_layouts_[edge.to].push_back({tick, tick + 1});

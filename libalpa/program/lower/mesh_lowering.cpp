@@ -161,7 +161,7 @@ NodeIndex MeshLowering::fused_accumulator(const Node& node, const NodeLayout& la
 
 BufferIndex MeshLowering::result_buffer(const Node& node, const NodeLayout& layout, std::size_t result,
                                         const std::vector<BufferIndex>& operands) {
-  if (node.op->overwrites[result] >= 0) return operands[node.op->overwrites[result]];
+  if (node.op->overwritten(result) >= 0) return operands[node.op->overwritten(result)];
   const ValueIndex value = node.results[result];
   const TensorType& tile = layout.local_results[result];
   if (layout.results[result] == values_.resting_layout(value))

@@ -78,7 +78,7 @@ void MeshLowering::emit_in_parts(NodeIndex n) {
     }
   }
   for (std::size_t r = 0; r < node.results.size(); ++r) {
-    const int over = node.op->overwrites[r];
+    const int over = node.op->overwritten(r);
     results.push_back(over >= 0 ? operands[static_cast<std::size_t>(over)]
                                 : values_.buffers_of_rows(node.results[r], layout.results[r],
                                                           Residence::segment, owned->parts));
