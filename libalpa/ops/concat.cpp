@@ -22,6 +22,12 @@ std::vector<ValueIndex> concat_gradient(GraphBuilder& g, const Node& node, std::
   return gradients;
 }
 
+std::vector<ValueIndex> slice_gradient(GraphBuilder& g, const Node& node, std::span<const ValueIndex> dy) {
+  const Attributes of{{"begin", node.attributes.integer("begin")},
+                      {"size_e", g.type(node.operands[0]).shape.back()}};
+  return {g.add("slice_grad", {dy[0]}, of, node.name + ".grad")};
+}
+
 }  // namespace
 
 // (x [... c], y [... d]) -> [... (c + d)]: the channels of y after those of x.
@@ -38,6 +44,17 @@ constinit const OpDef concat{
 constinit const OpDef slice{
     .name = "slice",
     .rule = "... e -> ... c | whole e c",
+    .linear_operands = 1,
+    .flops_per_point = 0,
+    .gradient = slice_gradient,
+    .settings = "begin:count size_c:integer",
+    .untimed = "begin",
+};
+
+// dy [... c] -> [... e]: its channels from `begin` on, and 0 elsewhere.
+constinit const OpDef slice_grad{
+    .name = "slice_grad",
+    .rule = "... c -> ... e | whole c e",
     .linear_operands = 1,
     .flops_per_point = 0,
     .internal = true,

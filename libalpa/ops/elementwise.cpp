@@ -80,6 +80,10 @@ std::vector<ValueIndex> activation_gradient(GraphBuilder& g, const Node& node,
   return {g.add(std::string(node.op->name) + "_grad", {dy[0], node.operands[0]})};
 }
 
+std::vector<ValueIndex> tanh_gradient(GraphBuilder& g, const Node& node, std::span<const ValueIndex> dy) {
+  return {g.add("tanh_grad", {dy[0], node.results[0]})};
+}
+
 /// Of what became of x, which is kept in place of x: positive where x is.
 std::vector<ValueIndex> relu_gradient(GraphBuilder& g, const Node& node, std::span<const ValueIndex> dy) {
   return {g.add("relu_grad", {dy[0], node.results[0]})};
@@ -189,6 +193,12 @@ constinit const OpDef sigmoid{
     .name = "sigmoid", .rule = "... -> ...", .flops_per_point = 15, .gradient = activation_gradient};
 constinit const OpDef sigmoid_grad{
     .name = "sigmoid_grad", .rule = "..., ... -> ...", .flops_per_point = 15, .internal = true};
+
+constinit const OpDef tanh{
+    .name = "tanh", .rule = "... -> ...", .flops_per_point = 15, .gradient = tanh_gradient};
+// (dy, y) -> dx
+constinit const OpDef tanh_grad{
+    .name = "tanh_grad", .rule = "..., ... -> ...", .flops_per_point = 3, .internal = true};
 
 constinit const OpDef relu{.name = "relu", .rule = "... -> ...", .gradient = relu_gradient};
 constinit const OpDef add_relu{

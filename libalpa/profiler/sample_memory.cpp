@@ -12,6 +12,7 @@
 #include "libalpa/base/float_types.h"
 #include "libalpa/base/philox.h"
 #include "libalpa/base/units.h"
+#include "libalpa/profiler/typical_graphs.h"
 
 namespace alpa {
 namespace {
@@ -78,6 +79,15 @@ IndexRange index_range(const OperatorCase& each, std::size_t operand) {
     range.count *= rule.factors[f].size;
   }
   return range;
+}
+
+std::vector<std::int32_t> random_indices(const IndexRange& range, std::int64_t count) {
+  std::vector<std::int32_t> values(static_cast<std::size_t>(count));
+  for (std::size_t k = 0; k < values.size(); ++k) {
+    const float place = philox_uniform_at(kKey, 1, k) * static_cast<float>(range.count);
+    values[k] = static_cast<std::int32_t>(range.first + static_cast<std::int64_t>(place) % range.count);
+  }
+  return values;
 }
 
 std::int64_t held_by(const std::unique_ptr<DeviceMemory>& memory) { return memory ? memory->bytes() : 0; }
@@ -157,12 +167,9 @@ void SampleMemory::fill_indices(const OperatorCase& each) {
   indices_.clear();
   for (std::size_t i = 0; i < each.operands.size(); ++i) {
     if (each.operands[i].dtype != DType::i32) continue;
-    const IndexRange range = index_range(each, i);
-    std::vector<std::int32_t> values(static_cast<std::size_t>(element_count(each.operands[i].shape)));
-    for (std::size_t k = 0; k < values.size(); ++k) {
-      const float place = philox_uniform_at(kKey, 1, k) * static_cast<float>(range.count);
-      values[k] = static_cast<std::int32_t>(range.first + static_cast<std::int64_t>(place) % range.count);
-    }
+    const std::vector<std::int32_t> values =
+        each.op->runs_rounds ? typical_graphs(each.operands[i].shape, each.attributes.integer("size_b"))
+                             : random_indices(index_range(each, i), element_count(each.operands[i].shape));
     indices_.push_back(device_.allocate(aligned(byte_count(each.operands[i]))));
     stream_.copy_to_device(indices_.back()->data(), values.data(), byte_count(each.operands[i]));
     stream_.synchronize();
@@ -174,7 +181,7 @@ void SampleMemory::provide(const OperatorCase& each) {
   for (const TensorType& type : each.operands)
     if (type.dtype != DType::i32) needs.operands[index_of(type.dtype, each)] += aligned(byte_count(type));
   for (std::size_t r = 0; r < each.results.size(); ++r)
-    if (each.op->overwrites[r] < 0) needs.results += aligned(byte_count(each.results[r]));
+    if (each.op->overwritten(r) < 0) needs.results += aligned(byte_count(each.results[r]));
   needs.workspace = workspace_of(*each.op, each.call(), device_.kind());
   check_fits(std::accumulate(needs.operands.begin(), needs.operands.end(), needs.results + needs.workspace));
   make_room(needs);
@@ -206,7 +213,7 @@ SampleMemory::Call SampleMemory::call_at(const OperatorCase& each, int set) cons
     next += aligned(byte_count(type));
   }
   for (std::size_t r = 0; r < each.results.size(); ++r) {
-    const int overwritten = each.op->overwrites[r];
+    const int overwritten = each.op->overwritten(r);
     if (overwritten >= 0) {
       call.results.push_back(tile(call.operands[overwritten].data, each.result_places[r]));
       continue;

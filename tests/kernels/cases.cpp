@@ -252,6 +252,8 @@ std::vector<OpCase> all_cases() {
       {"sgd_master", "f[3x7] b[3x7] f[3x7] p[6] p[] b[3x7]", sgd_with(0.1)},
       {"slice", "t[3x2x12]", {{"begin", I{5}}, {"size_c", I{7}}}},
       {"slice", "t[90x103]", {{"begin", I{0}}, {"size_c", I{70}}}},
+      {"slice_grad", "t[3x2x7]", {{"begin", I{5}}, {"size_e", I{12}}}},
+      {"slice_grad", "t[90x70]", {{"begin", I{33}}, {"size_e", I{103}}}},
       {"sum_squares", "t[3x5]", {{"weight", 0.25}}},
       {"sum_squares", "t[3x5] t[7] t[2x9001] t[]", {}},
       {"sum_squares", many_operands(150), {}},
@@ -302,7 +304,7 @@ std::vector<OpCase> all_cases() {
   add_row_cases(cases);
   for (const char* name : {"add", "add_relu", "mul"})
     for (const char* operands : {"t[3x5] t[3x5]", "t[17000] t[17000]"}) cases.push_back({name, operands, {}});
-  for (const char* name : {"gelu", "silu", "sigmoid", "relu"}) {
+  for (const char* name : {"gelu", "silu", "sigmoid", "tanh", "relu"}) {
     cases.push_back({name, "t[3x5]", {}});
     cases.push_back({name, "t[3x6007]", {}});
     cases.push_back({std::string(name) + "_grad", "t[3x5] t[3x5]", {}});
@@ -368,6 +370,7 @@ std::vector<OpCase> all_cases() {
   add_pools(cases);
   add_batch_norms(cases);
   add_recurrences(cases);
+  add_vertex_cases(cases);
   return cases;
 }
 

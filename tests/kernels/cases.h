@@ -16,7 +16,8 @@ struct OpCase {
   /// A letter and an extent per operand, as "t[2x3] i[2]": t f32, bf16 and, where the device has it,
   /// f16 in turn, f f32, p f32 and positive, b as t but of 16 bits, i ids from -1 up to `ids`, s a scalar of
   /// type t, l logits of type t whose rows keep kLogitMargin between any two, r routes: ids below `ids`, none
-  /// twice in a group (dimension 0), some of them -1.
+  /// twice in a group (dimension 0), some of them -1, g the structure of graphs (ops/vertex.h) in groups of
+  /// the attribute size_b.
   std::string operands;
   Attributes attributes;
   int ids = 0;
@@ -31,6 +32,9 @@ void add_low_rank_cases(std::vector<OpCase>&);
 
 /// Rows of a table by their ids: fewer ids than rows, and more.
 void add_row_cases(std::vector<OpCase>&);
+
+/// Vertex functions: of chains, trees and graphs whose vertices have several parents.
+void add_vertex_cases(std::vector<OpCase>&);
 
 std::string case_text(const OpCase&);
 

@@ -9,14 +9,15 @@
 
 #include "libalpa/ops/catalog.h"
 #include "tests/kernels/reference.h"
+#include "tests/support/graph_structure.h"
 
 namespace alpa {
 namespace {
 
 TensorType operand_type(const std::string& word, DType dtype) {
   const char letter = word[0];
-  TensorType type{letter == 'i' || letter == 'r' ? DType::i32
-                  : letter == 'b'                ? (dtype == DType::f32 ? DType::bf16 : dtype)
+  TensorType type{letter == 'i' || letter == 'r' || letter == 'g' ? DType::i32
+                  : letter == 'b' ? (dtype == DType::f32 ? DType::bf16 : dtype)
                   : letter == 't' || letter == 's' || letter == 'l' ? dtype
                                                                     : DType::f32,
                   {}};
@@ -86,6 +87,7 @@ PreparedCase prepare(const OpCase& c, DType dtype) {
     Values values = word[0] == 'i'   ? uniform_values(count, -1, c.ids, seed)
                     : word[0] == 'l' ? logits(type.shape, seed)
                     : word[0] == 'r' ? routes(type.shape, c.ids, seed)
+                    : word[0] == 'g' ? graph_structure(type.shape, c.attributes.integer("size_b"), seed)
                     : word[0] == 'p' ? uniform_values(count, 0.5, 1.5, seed)
                                      : uniform_values(count, -1, 1, seed);
     if (word[0] == 'i')

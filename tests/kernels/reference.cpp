@@ -356,9 +356,15 @@ const std::map<std::string_view, std::function<Results(const Call&)>>& meanings(
        [](const Call& c) {
          return map2(c, [](double dy, double x) { return dy * logistic(x) * (1 + x * (1 - logistic(x))); });
        }},
+      {"rounds", rounds_reference},
+      {"rounds_grad", rounds_reference},
       {"slice", slice_reference},
+      {"slice_grad", slice_grad_reference},
       {"sum_squares", sum_squares},
       {"step_weights", step_weights_reference},
+      {"tanh", [](const Call& c) { return map1(c, [](double x) { return std::tanh(x); }); }},
+      {"tanh_grad",
+       [](const Call& c) { return map2(c, [](double dy, double y) { return dy * (1 - y * y); }); }},
       {"upsample", upsample_reference},
       {"top_k_slots", top_k_slots_reference},
       {"top_k_weights", top_k_weights_reference},

@@ -74,7 +74,9 @@ ReferenceResults rms_norm_grad_reference(const ReferenceCall&);
 ReferenceResults rotary_reference(const ReferenceCall&);
 ReferenceResults running_statistic_reference(const ReferenceCall&);
 ReferenceResults running_update_reference(const ReferenceCall&);
+ReferenceResults rounds_reference(const ReferenceCall&);  ///< of rounds_grad too
 ReferenceResults slice_reference(const ReferenceCall&);
+ReferenceResults slice_grad_reference(const ReferenceCall&);
 ReferenceResults step_weights_reference(const ReferenceCall&);
 ReferenceResults upsample_reference(const ReferenceCall&);
 ReferenceResults top_k_slots_reference(const ReferenceCall&);

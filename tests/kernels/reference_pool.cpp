@@ -107,4 +107,13 @@ ReferenceResults slice_reference(const ReferenceCall& c) {
   return {part};
 }
 
+ReferenceResults slice_grad_reference(const ReferenceCall& c) {
+  const auto begin = static_cast<std::size_t>(c.attributes.integer("begin")),
+             width = static_cast<std::size_t>(c.attributes.integer("size_e"));
+  Values whole(c.in[0].size() / c.width(0) * width, 0.0);
+  for (std::size_t i = 0; i < c.in[0].size(); ++i)
+    whole[i / c.width(0) * width + begin + i % c.width(0)] = c.in[0][i];
+  return {whole};
+}
+
 }  // namespace alpa

@@ -44,4 +44,19 @@ std::unique_ptr<Kernel> slice_cpu(const KernelShape& shape) {
   });
 }
 
+std::unique_ptr<Kernel> slice_grad_cpu(const KernelShape& shape) {
+  if (!types_match(shape, "t->t")) return nullptr;
+  const Rows part = rows_of(shape.operands[0]), whole = rows_of(shape.results[0]);
+  const std::int64_t begin = shape.attributes.integer("begin");
+  return for_type(shape.operands[0].dtype, [=](auto zero) {
+    using T = decltype(zero);
+    return host_kernel([=](const KernelCall& call) {
+      T* to = call.result<T>(0);
+      for_ranges(whole.count * whole.width, kElementGrain,
+                 [=](std::int64_t first, std::int64_t end) { std::fill(to + first, to + end, T{}); });
+      copy_rows(part.count, part.width, call.operand<T>(0), part.width, to + begin, whole.width);
+    });
+  });
+}
+
 }  // namespace alpa::ops

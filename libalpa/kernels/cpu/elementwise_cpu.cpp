@@ -107,6 +107,14 @@ std::unique_ptr<Kernel> sigmoid_grad_cpu(const KernelShape& shape) {
   return map_pairs(shape, [](float dy, float x) { return dy * sigmoid_slope(x); });
 }
 
+std::unique_ptr<Kernel> tanh_cpu(const KernelShape& shape) {
+  return map(shape, [](float x) { return fast_tanh(x); });
+}
+
+std::unique_ptr<Kernel> tanh_grad_cpu(const KernelShape& shape) {
+  return map_pairs(shape, [](float dy, float y) { return dy * (1.0f - y * y); });
+}
+
 std::unique_ptr<Kernel> relu_cpu(const KernelShape& shape) {
   return map(shape, [](float x) { return x > 0.0f ? x : 0.0f; });
 }

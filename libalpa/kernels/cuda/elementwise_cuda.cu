@@ -130,6 +130,14 @@ struct SigmoidGrad {
   }
 };
 
+struct Tanh {
+  __device__ float operator()(float x) const { return tanhf(x); }
+};
+
+struct TanhGrad {
+  __device__ float operator()(float dy, float y) const { return dy * (1.0f - y * y); }
+};
+
 struct Relu {
   __device__ float operator()(float x) const { return x > 0.0f ? x : 0.0f; }
 };
@@ -186,6 +194,8 @@ std::unique_ptr<Kernel> sigmoid_cuda(Device&, const KernelShape& shape) { return
 std::unique_ptr<Kernel> sigmoid_grad_cuda(Device&, const KernelShape& shape) {
   return map_pairs(shape, SigmoidGrad{});
 }
+std::unique_ptr<Kernel> tanh_cuda(Device&, const KernelShape& shape) { return map(shape, Tanh{}); }
+std::unique_ptr<Kernel> tanh_grad_cuda(Device&, const KernelShape& shape) { return map_pairs(shape, TanhGrad{}); }
 std::unique_ptr<Kernel> relu_cuda(Device&, const KernelShape& shape) { return map(shape, Relu{}); }
 std::unique_ptr<Kernel> relu_grad_cuda(Device&, const KernelShape& shape) {
   return map_pairs(shape, ReluGrad{});

@@ -1,0 +1,48 @@
+#pragma once
+#include <span>
+#include <vector>
+
+#include "libalpa/graph/op.h"
+
+namespace alpa {
+
+/// What the operators `rounds` and `rounds_grad` do for the vertices of each round (Cavs, ATC'18, section 3):
+/// single-assignment steps on rows, of which every vertex has one. It travels as text in the attributes of
+/// the node, so that it is in the graph's fingerprint and in the signature that a profile knows it by.
+///
+/// Values are numbered: the operands of the node, then one for each step.
+struct VertexBody {
+  struct Step {
+    const OpDef* op = nullptr;
+    Attributes attributes;
+    std::vector<int> of;  ///< values
+  };
+
+  /// Rows that are added to the gradient of what the children published as `state`: as many side by side as a
+  /// vertex may have children, or one that goes to each of them.
+  struct Return {
+    int value = 0, state = 0;
+    bool to_each = false;
+  };
+
+  int operands = 0;
+  std::vector<Step> steps;
+  std::vector<int> results;     ///< values that the node gives, rows of all vertices
+  std::vector<int> states;      ///< [state] the value that a vertex publishes to its parents
+  std::vector<Return> returns;  ///< `rounds_grad` alone
+
+  int values() const { return operands + static_cast<int>(steps.size()); }
+  int step_of(int value) const { return value - operands; }  ///< negative: an operand
+};
+
+/// Reads the attributes body, results, states and returns of a node with so many operands.
+VertexBody body_of(const Attributes&, int operands, OpCatalog);
+
+/// Sets these attributes.
+void set_body(Attributes&, const VertexBody&);
+
+/// [value] Types, whole or of local tiles as the operands are. Throws Error(input) where a step cannot take
+/// its operands.
+std::vector<TensorType> value_types(const VertexBody&, std::span<const TensorType> operands);
+
+}  // namespace alpa

@@ -1,0 +1,261 @@
+#include <algorithm>
+#include <array>
+#include <span>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "libalpa/kernels/cpu/host_loops.h"
+#include "libalpa/kernels/cpu/kernels_cpu.h"
+#include "libalpa/kernels/cpu/matrix_product_cpu.h"
+#include "libalpa/kernels/cpu/vector_math.h"
+#include "libalpa/kernels/host_kernel.h"
+#include "libalpa/ops/catalog.h"
+#include "libalpa/ops/vertex_program.h"
+
+namespace alpa::ops {
+namespace {
+
+constexpr std::int64_t kPassNumbers = 128;  ///< that all functions of a pass work on in turn
+
+/// Rows from one on, `stride` numbers apart.
+struct RowsAt {
+  float* data = nullptr;
+  std::int64_t stride = 0;
+};
+
+/// A function of a pass, its places found.
+struct PassFunction {
+  RowFunction function;
+  float factor;
+  std::array<RowsAt, 3> at;  ///< a, b, to
+  std::array<int, 3> lane;   ///< -1: in memory
+};
+
+void apply(RowFunction function, float factor, std::int64_t n, const float* a, const float* b, float* to) {
+  switch (function) {
+    case RowFunction::copy:
+#pragma omp simd
+      for (std::int64_t i = 0; i < n; ++i) to[i] = a[i];
+      return;
+    case RowFunction::add:
+#pragma omp simd
+      for (std::int64_t i = 0; i < n; ++i) to[i] = a[i] + b[i];
+      return;
+    case RowFunction::mul:
+#pragma omp simd
+      for (std::int64_t i = 0; i < n; ++i) to[i] = a[i] * b[i];
+      return;
+    case RowFunction::scale:
+#pragma omp simd
+      for (std::int64_t i = 0; i < n; ++i) to[i] = factor * a[i];
+      return;
+    case RowFunction::sigmoid:
+#pragma omp simd
+      for (std::int64_t i = 0; i < n; ++i) to[i] = alpa::sigmoid(a[i]);
+      return;
+    case RowFunction::tanh:
+#pragma omp simd
+      for (std::int64_t i = 0; i < n; ++i) to[i] = fast_tanh(a[i]);
+      return;
+    case RowFunction::relu:
+#pragma omp simd
+      for (std::int64_t i = 0; i < n; ++i) to[i] = a[i] > 0.0f ? a[i] : 0.0f;
+      return;
+    case RowFunction::sigmoid_grad:
+#pragma omp simd
+      for (std::int64_t i = 0; i < n; ++i) {
+        const float gate = alpa::sigmoid(b[i]);
+        to[i] = a[i] * (gate * (1.0f - gate));
+      }
+      return;
+    case RowFunction::tanh_grad:
+#pragma omp simd
+      for (std::int64_t i = 0; i < n; ++i) to[i] = a[i] * (1.0f - b[i] * b[i]);
+      return;
+    case RowFunction::relu_grad:
+#pragma omp simd
+      for (std::int64_t i = 0; i < n; ++i) to[i] = b[i] > 0.0f ? a[i] : 0.0f;
+      return;
+  }
+}
+
+/// One call on the rows of one group of samples.
+class GroupRun {
+ public:
+  /// `functions` has room for those of any pass.
+  GroupRun(const VertexProgram& program, const KernelCall& call, std::int64_t group,
+           std::span<PassFunction> functions)
+      : p_(program),
+        call_(call),
+        functions_(functions),
+        scratch_(static_cast<float*>(call.workspace)),
+        first_(group * program.rows) {
+    structure_ = call.operand<std::int32_t>(1) + first_ * (p_.children + 1);
+  }
+
+  void run() {
+    std::fill_n(scratch_, p_.received, 0.0f);
+    std::int64_t end = 0, rounds = 0;
+    for (; rounds < p_.rows && round_end(rounds) > end && round_end(rounds) <= p_.rows; ++rounds)
+      end = round_end(rounds);
+    for (std::int64_t i = 0; i < rounds; ++i) {
+      const std::int64_t round = p_.against ? rounds - 1 - i : i;
+      begin_ = round == 0 ? 0 : round_end(round - 1);
+      count_ = round_end(round) - begin_;
+      for (const auto& step : p_.steps) std::visit([this](const auto& of) { do_step(of); }, step);
+      for (const ReturnRows& each : p_.returns) give_back(each);
+    }
+    for (std::size_t r = 0; r < p_.result_widths.size(); ++r) {
+      const std::int64_t width = p_.result_widths[r];
+      std::fill_n(call_.result<float>(r) + (first_ + end) * width, (p_.rows - end) * width, 0.0f);
+    }
+  }
+
+ private:
+  std::int64_t round_end(std::int64_t round) const {
+    return structure_[round * (p_.children + 1) + p_.children];
+  }
+  /// The row in the group of a child; -1: there is none.
+  std::int64_t child(std::int64_t row, int which) const {
+    const std::int32_t at = structure_[row * (p_.children + 1) + which];
+    return at < 0 || at >= begin_ ? -1 : at;
+  }
+
+  /// Rows of the group from 0 on, or of a window from the round's first on.
+  RowsAt all(const RowPlace& place) const {
+    switch (place.in) {
+      case RowPlace::In::operand:
+        return {const_cast<float*>(call_.operand<float>(static_cast<std::size_t>(place.index))) +
+                    first_ * place.stride + place.offset,
+                place.stride};
+      case RowPlace::In::result:
+        return {
+            call_.result<float>(static_cast<std::size_t>(place.index)) + first_ * place.stride + place.offset,
+            place.stride};
+      case RowPlace::In::received:
+      case RowPlace::In::window:
+        return {scratch_ + place.begin + place.offset, place.stride};
+      case RowPlace::In::lane:
+        break;
+    }
+    return {};
+  }
+  /// Rows of the round from its first on.
+  RowsAt of_round(const RowPlace& place) const {
+    RowsAt rows = all(place);
+    if (place.in != RowPlace::In::window) rows.data += begin_ * rows.stride;
+    return rows;
+  }
+
+  void do_step(const GatherRows& g) {
+    const RowsAt from = all(g.from), to = of_round(g.to);
+    for_ranges(count_, row_grain(g.width * p_.children), [&, this](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        float* row = to.data + i * to.stride;
+        if (g.sum) std::fill_n(row, g.width, 0.0f);
+        for (int c = 0; c < p_.children; ++c) {
+          const std::int64_t at = child(begin_ + i, c);
+          const float* of = from.data + at * from.stride;
+          if (g.sum) {
+            if (at >= 0) add_row(of, g.width, row);
+          } else if (at >= 0) {
+            std::copy_n(of, g.width, row + c * g.width);
+          } else {
+            std::fill_n(row + c * g.width, g.width, 0.0f);
+          }
+        }
+      }
+    });
+  }
+
+  static void add_row(const float* of, std::int64_t width, float* to) {
+#pragma omp simd
+    for (std::int64_t j = 0; j < width; ++j) to[j] += of[j];
+  }
+
+  void do_step(const MultiplyRows& m) {
+    const RowsAt left = of_round(m.left), to = of_round(m.to);
+    multiply_on_all_threads(
+        {count_, m.columns, m.sum}, {{false, left.stride}, left.data},
+        {{m.transposed, m.leading}, call_.operand<float>(static_cast<std::size_t>(m.weight))}, 0.0f,
+        {to.data, to.stride});
+  }
+
+  void do_step(const RowPass& pass) {
+    const std::span<PassFunction> functions = functions_.first(pass.functions.size());
+    for (std::size_t f = 0; f < functions.size(); ++f) {
+      const RowPass::Function& each = pass.functions[f];
+      PassFunction& of = functions[f];
+      of.function = each.function;
+      of.factor = each.factor;
+      const RowPlace* const places[] = {&each.a, &each.b, &each.to};
+      for (std::size_t i = 0; i < 3; ++i) {
+        const bool in_lane = places[i]->in == RowPlace::In::lane;
+        of.lane[i] = in_lane ? static_cast<int>(places[i]->begin) : -1;
+        of.at[i] = in_lane ? RowsAt{} : of_round(*places[i]);
+      }
+    }
+    const std::int64_t width = pass.width;
+    for_ranges(count_, row_grain(width * std::ssize(functions)), [&](std::int64_t begin, std::int64_t end) {
+      alignas(64) float lanes[kMostRowLanes][kPassNumbers];
+      for (std::int64_t row = begin; row < end; ++row)
+        for (std::int64_t j = 0; j < width; j += kPassNumbers) {
+          const std::int64_t n = std::min(kPassNumbers, width - j);
+          for (const PassFunction& of : functions) {
+            const auto at = [&](std::size_t i) {
+              return of.lane[i] >= 0 ? lanes[of.lane[i]] : of.at[i].data + row * of.at[i].stride + j;
+            };
+            apply(of.function, of.factor, n, at(0), at(1), at(2));
+          }
+        }
+    });
+  }
+
+  /// By ranges of numbers, as a child may have several parents: whatever the threads, they add in one order.
+  void give_back(const ReturnRows& r) {
+    const RowsAt from = of_round(r.from), to = all(r.to);
+    const std::int64_t work = std::max<std::int64_t>(1, count_ * p_.children);
+    for_ranges(r.width, std::max<std::int64_t>(16, kElementGrain / work),
+               [&, this](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t i = 0; i < count_; ++i)
+                   for (int c = 0; c < p_.children; ++c) {
+                     const std::int64_t at = child(begin_ + i, c);
+                     if (at < 0) continue;
+                     const float* of = from.data + i * from.stride + (r.to_each ? 0 : c * r.width);
+                     add_row(of + begin, end - begin, to.data + at * to.stride + begin);
+                   }
+               });
+  }
+
+  const VertexProgram& p_;
+  const KernelCall& call_;
+  std::span<PassFunction> functions_;
+  float* scratch_;
+  const std::int32_t* structure_;
+  std::int64_t first_;
+  std::int64_t begin_ = 0, count_ = 0;  ///< rows of the round at hand
+};
+
+std::unique_ptr<Kernel> rounds_kernel(const OpDef& op, const KernelShape& shape) {
+  for (std::size_t i = 0; i < shape.operands.size(); ++i)
+    if (shape.operands[i].dtype != (static_cast<int>(i) == op.ids ? DType::i32 : DType::f32)) return nullptr;
+  VertexProgram program = vertex_program({shape.operands, shape.attributes});
+  std::size_t most = 0;
+  for (const auto& step : program.steps)
+    if (const auto* const pass = std::get_if<RowPass>(&step)) most = std::max(most, pass->functions.size());
+  return host_kernel([program = std::move(program),
+                      functions = std::vector<PassFunction>(most)](const KernelCall& call) mutable {
+    for (std::int64_t group = 0; group < program.groups; ++group)
+      GroupRun(program, call, group, functions).run();
+  });
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> rounds_cpu(const KernelShape& shape) { return rounds_kernel(rounds, shape); }
+std::unique_ptr<Kernel> rounds_grad_cpu(const KernelShape& shape) {
+  return rounds_kernel(rounds_grad, shape);
+}
+
+}  // namespace alpa::ops

@@ -1,0 +1,42 @@
+#pragma once
+#include <map>
+#include <set>
+#include <vector>
+
+#include "libalpa/graph/graph.h"
+#include "libalpa/graph/vertex_body.h"
+
+namespace alpa {
+
+/// Nodes of a part of a graph that move into a vertex body, and what that needs of the rest.
+class BodyMaker {
+ public:
+  /// Keeps a reference. `rows` and `structure` are the first two operands.
+  BodyMaker(const Graph&, ValueIndex rows, ValueIndex structure);
+
+  /// `nodes` in an order in which they can run, each with one result. Values made elsewhere are rows where
+  /// they have them, else weights.
+  void take(const std::vector<NodeIndex>& nodes);
+  /// A value from elsewhere that is no operand of the nodes.
+  void note(ValueIndex);
+
+  int number(ValueIndex) const;  ///< of a value in the body
+  VertexBody body() const;       ///< its operands and steps
+  std::vector<ValueIndex> operands() const;
+  std::int64_t rows() const { return std::ssize(row_operands_); }  ///< operands before the weights
+  bool makes(ValueIndex value) const { return made_.contains(value); }
+
+ private:
+  bool is_row(ValueIndex) const;
+
+  const Graph& graph_;
+  std::vector<ValueIndex> row_operands_, weights_;
+  std::vector<NodeIndex> nodes_;
+  std::set<ValueIndex> made_;
+};
+
+/// Adds a node of another graph, or of what this one was. Operands are what the map makes of them, or the
+/// same; its results go into the map.
+void add_again(GraphBuilder&, const Node&, std::map<ValueIndex, ValueIndex>&);
+
+}  // namespace alpa

@@ -1,0 +1,100 @@
+#include "libalpa/ops/vertex.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <set>
+
+#include "libalpa/base/error.h"
+#include "libalpa/ops/body_maker.h"
+#include "libalpa/ops/catalog.h"
+#include "libalpa/ops/vertex_gradient.h"
+#include "libalpa/ops/vertex_program.h"
+
+namespace alpa {
+namespace {
+
+/// Whether rounds can do it for a row: products with a weight, and what works element by element.
+bool works_on_rows(const Graph& graph, const Node& node) {
+  const auto rank = [&](ValueIndex value) { return graph.values[value].type.shape.size(); };
+  if (node.op == &ops::einsum)
+    return rank(node.operands[0]) + rank(node.operands[1]) == 5 && rank(node.results[0]) == 3;
+  return node.op == &ops::gather || node.op == &ops::slice || node.op == &ops::concat ||
+         row_function_of(*node.op).has_value();
+}
+
+}  // namespace
+
+std::map<ValueIndex, ValueIndex> form_rounds(GraphBuilder& g, NodeIndex first, ValueIndex structure,
+                                             std::span<const ValueIndex> states, std::int64_t group) {
+  const Graph graph = g.graph();  // as it was
+  std::vector<NodeIndex> nodes, in, before, after;
+  for (const NodeIndex n : graph.nodes.indices())
+    if (!(n < first)) nodes.push_back(n);
+  std::set<ValueIndex> waits, leads(states.begin(), states.end());
+  for (const NodeIndex n : nodes) {
+    const Node& node = graph.nodes[n];
+    if (node.op == &ops::gather ||
+        std::ranges::any_of(node.operands, [&](ValueIndex operand) { return waits.contains(operand); }))
+      waits.insert(node.results.begin(), node.results.end());
+  }
+  std::set<NodeIndex> inside;
+  for (auto n = nodes.rbegin(); n != nodes.rend(); ++n) {
+    const Node& node = graph.nodes[*n];
+    const bool leading =
+        std::ranges::any_of(node.results, [&](ValueIndex result) { return leads.contains(result); });
+    if (!leading) continue;
+    // A slice costs nothing in the rounds.
+    if (!waits.contains(node.results[0]) && node.op != &ops::slice) continue;
+    inside.insert(*n);
+    leads.insert(node.operands.begin(), node.operands.end());
+  }
+  for (const NodeIndex n : nodes)
+    (inside.contains(n) ? in : waits.contains(graph.nodes[n].results[0]) ? after : before).push_back(n);
+  for (const NodeIndex n : in)
+    if (const Node& node = graph.nodes[n]; !works_on_rows(graph, node))
+      throw Error(
+          ErrorKind::input,
+          fmt::format("'{}' waits for what children publish, and leads to what is published; operator '{}' "
+                      "cannot be done round by round",
+                      node.name, node.op->name),
+          "einsum with a weight, bias_add, add, mul, scale, sigmoid, tanh, relu, slice or concat");
+
+  const ValueIndex rows = graph.nodes[in.front()].operands[0];
+  BodyMaker maker(graph, rows, structure);
+  maker.take(in);
+  for (const ValueIndex state : states) maker.note(state);
+  VertexBody body = maker.body();
+  for (const ValueIndex state : states) body.states.push_back(maker.number(state));
+  std::vector<ValueIndex> given;
+  const auto give = [&](ValueIndex value) {
+    if (maker.makes(value) && std::ranges::find(given, value) == given.end()) given.push_back(value);
+  };
+  for (const NodeIndex n : after)
+    for (const ValueIndex operand : graph.nodes[n].operands) give(operand);
+  for (const ValueIndex state : states) give(state);
+  for (const ValueIndex value : given) body.results.push_back(maker.number(value));
+
+  // From here on the nodes are added anew.
+  Graph& changed = g.graph();
+  changed.nodes.resize(static_cast<std::size_t>(first));
+  for (const NodeIndex n : nodes)
+    for (const ValueIndex result : graph.nodes[n].results) changed.values[result].producer = {};
+  std::map<ValueIndex, ValueIndex> map;
+  for (const NodeIndex n : before) add_again(g, graph.nodes[n], map);
+  std::vector<ValueIndex> operands;
+  for (const ValueIndex operand : maker.operands())
+    operands.push_back(map.contains(operand) ? map.at(operand) : operand);
+  std::vector<TensorType> types;
+  for (const ValueIndex operand : operands) types.push_back(g.type(operand));
+  for (const int value : needed_in_backward(body, types))
+    if (std::ranges::find(body.results, value) == body.results.end()) body.results.push_back(value);
+  Attributes attributes{{"rows", maker.rows()}, {"size_b", group}};
+  set_body(attributes, body);
+  const std::vector<ValueIndex> results = g.add_all("rounds", std::move(operands), attributes, "rounds");
+  for (std::size_t i = 0; i < given.size(); ++i) map[given[i]] = results[i];
+  for (const NodeIndex n : after) add_again(g, graph.nodes[n], map);
+  return map;
+}
+
+}  // namespace alpa

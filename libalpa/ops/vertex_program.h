@@ -1,0 +1,97 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "libalpa/graph/op.h"
+
+namespace alpa {
+
+/// What an operator does to single numbers of a row: to = f(a, b).
+enum class RowFunction {
+  copy,
+  add,
+  mul,
+  scale,
+  sigmoid,
+  tanh,
+  relu,
+  sigmoid_grad,  ///< (dy, x), as the operator
+  tanh_grad,     ///< (dy, y)
+  relu_grad,     ///< (dy, y)
+};
+/// nullopt: it has another form.
+std::optional<RowFunction> row_function_of(const OpDef&);
+
+/// Where the rows of a value lie.
+struct RowPlace {
+  enum class In {
+    operand,   ///< of the call; rows of all vertices, or with stride 0 one that all have in common (a bias)
+    result,    ///< of the call: rows of all vertices
+    received,  ///< scratch: what the parents gave back of state `index`; rows of all vertices of a group
+    window,    ///< scratch: rows of a round
+    lane,      ///< numbers of one pass over a row alone (RowPass)
+  } in = In::lane;
+  int index = 0;
+  std::int64_t begin = 0;   ///< window: its first number in the scratch; lane: which
+  std::int64_t offset = 0;  ///< of the value's first number in the row
+  std::int64_t stride = 0;  ///< from row to row
+  bool operator==(const RowPlace&) const = default;
+};
+
+/// As many places has a pass for numbers that no other needs; what is left goes through memory.
+inline constexpr int kMostRowLanes = 32;
+
+struct GatherRows {
+  RowPlace from, to;
+  std::int64_t width = 0;
+  bool sum = false;
+};
+
+/// to = left weight, of [rows sum] and [sum columns], or of [columns sum] where transposed.
+struct MultiplyRows {
+  RowPlace left, to;
+  int weight = 0;  ///< operand
+  bool transposed = false;
+  std::int64_t sum = 0, columns = 0, leading = 0;
+};
+
+/// One pass over rows of `width`: all of `functions` on some numbers, then on the next. (Cavs fuses such
+/// groups by compiling them.)
+struct RowPass {
+  struct Function {
+    RowFunction function = RowFunction::copy;
+    RowPlace a, b, to;
+    float factor = 1;
+  };
+  std::int64_t width = 0;
+  std::vector<Function> functions;
+};
+
+struct ReturnRows {
+  RowPlace from, to;
+  std::int64_t width = 0;
+  bool to_each = false;
+};
+
+/// A vertex body ready for kernels: its steps in an order in which what works element by element comes
+/// together.
+struct VertexProgram {
+  std::int64_t groups = 0, rows = 0;  ///< rows of a group
+  int children = 0;
+  bool against = false;  ///< from the last round to the first
+  std::vector<std::variant<GatherRows, MultiplyRows, RowPass>> steps;
+  std::vector<ReturnRows> returns;
+  std::vector<std::int64_t> result_widths;  ///< [result]
+  std::int64_t scratch = 0;                 ///< numbers
+  std::int64_t received = 0;                ///< so many of them are what parents give back
+  int lanes = 0;
+
+  std::int64_t scratch_bytes() const { return 4 * scratch; }
+};
+
+/// Of a call of `rounds` or `rounds_grad`.
+VertexProgram vertex_program(const OpCall&);
+
+}  // namespace alpa

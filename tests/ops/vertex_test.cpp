@@ -1,0 +1,139 @@
+// Vertex functions taken apart: what is worked out for all rows at once, and what round by round.
+#include "libalpa/ops/vertex.h"
+
+#include <fmt/core.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "libalpa/base/error.h"
+#include "libalpa/graph/vertex_body.h"
+
+namespace alpa {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+const Attributes kProduct{{"equation", std::string("b v d, d e -> b v e")}};
+
+/// A function of x [2 3 4], in a graph of its own.
+struct Written {
+  Written() {
+    g.begin_layer("cell");
+    x = g.input(InputKind::data, {DType::f32, {2, 3, 4}}, "x");
+    structure = g.input(InputKind::data, {DType::i32, {2, 3, 3}}, "structure");
+  }
+
+  ValueIndex weight(const Shape& shape) {
+    return g.state(fmt::format("w{}", g.graph().states.size()), {DType::f32, shape}, {}, true);
+  }
+  ValueIndex product(ValueIndex rows, std::int64_t width) {
+    return g.add("einsum", {rows, weight({g.type(rows).shape.back(), width})}, kProduct);
+  }
+
+  std::vector<std::string> ops() const {
+    std::vector<std::string> names;
+    for (const Node& node : g.graph().nodes) names.emplace_back(node.op->name);
+    return names;
+  }
+  const Node& node(std::string_view op) const {
+    for (const Node& node : g.graph().nodes)
+      if (node.op->name == op) return node;
+    throw Error(ErrorKind::input, "there is none");
+  }
+  std::string body(std::string_view op) const { return node(op).attributes.text("body"); }
+
+  GraphBuilder g{vertex_catalog()};
+  ValueIndex x, structure;
+};
+
+/// h = tanh(x W + (sum of the children's h) U), of which relu(h V) is shown.
+ValueIndex write_recurrence(Written& f) {
+  const ValueIndex of_x = f.product(f.x, 5), below = add_gather(f.g, f.x, f.structure, 0, 5, true);
+  const ValueIndex h = f.g.add("tanh", {f.g.add("add", {of_x, f.product(below, 5)})});
+  const ValueIndex shown = f.g.add("relu", {f.product(h, 7)});
+  const auto map = form_rounds(f.g, NodeIndex(0), f.structure, {&h, 1}, 2);
+  return map.at(shown);
+}
+
+TEST(Rounds, HaveWhatWaitsForChildrenAndIsWaitedForByParents) {
+  Written f;
+  const ValueIndex shown = write_recurrence(f);
+  EXPECT_THAT(f.ops(), ElementsAre("einsum", "rounds", "einsum", "relu"));
+  EXPECT_EQ(f.g.type(shown), (TensorType{DType::f32, {2, 3, 7}}));
+  EXPECT_EQ(f.body("rounds"),
+            "gather size_d=5 state=0 sum=1 : 0 1; einsum equation='b v d, d e -> b v e' : 4 3; add : 2 5; "
+            "tanh : 6");
+  EXPECT_EQ(f.node("rounds").attributes.text("states"), "7");
+  // The state, and what the gradient of U is a product of.
+  EXPECT_EQ(f.node("rounds").attributes.text("results"), "7 4");
+}
+
+TEST(Rounds, OfTheBackwardLeaveGradientsOfWeightsForAllRowsAtOnce) {
+  Written f;
+  write_recurrence(f);
+  const Node rounds = f.node("rounds");
+  std::vector<ValueIndex> dy(rounds.results.size());
+  dy[0] = f.g.input(InputKind::data, f.g.type(rounds.results[0]), "dy");
+  const std::vector<ValueIndex> gradients = rounds.op->gradient(f.g, rounds, dy);
+  EXPECT_THAT(f.ops(), ElementsAre("einsum", "rounds", "einsum", "relu", "rounds_grad", "einsum"));
+  // From what parents give back and dy to what is given back: by the transposed weight.
+  EXPECT_THAT(f.body("rounds_grad"), HasSubstr("received size_d=5 state=0 : 0 1; "));
+  EXPECT_THAT(f.body("rounds_grad"), HasSubstr("tanh_grad"));
+  const Node& weights = f.g.graph().nodes.back();
+  EXPECT_EQ(weights.results[0], gradients[3]);
+  EXPECT_EQ(weights.operands[0], rounds.results[1]);
+  EXPECT_EQ(f.g.type(gradients[3]), (TensorType{DType::f32, {5, 5}}));
+  EXPECT_EQ(f.g.type(gradients[2]), (TensorType{DType::f32, {2, 3, 5}}));
+}
+
+TEST(Rounds, AreWrittenAndReadBack) {
+  Written f;
+  write_recurrence(f);
+  const Node& rounds = f.node("rounds");
+  const VertexBody body =
+      body_of(rounds.attributes, static_cast<int>(rounds.operands.size()), vertex_catalog());
+  Attributes again{{"rows", rounds.attributes.integer("rows")},
+                   {"size_b", rounds.attributes.integer("size_b")}};
+  set_body(again, body);
+  EXPECT_EQ(again, rounds.attributes);
+}
+
+TEST(Rounds, AreSplitByGroupsOfSamplesAlone) {
+  Written f;
+  write_recurrence(f);
+  const Node& rounds = f.node("rounds");
+  std::vector<TensorType> types;
+  for (const ValueIndex operand : rounds.operands) types.push_back(f.g.type(operand));
+  const ShardingRule rule = rule_of(*rounds.op, {types, rounds.attributes});
+  for (const Factor& factor : rule.factors) EXPECT_EQ(factor.whole, factor.name != "m") << factor.name;
+}
+
+TEST(Rounds, RefuseWhatTheyCannotDo) {
+  Written f;
+  const ValueIndex below = add_gather(f.g, f.x, f.structure, 0, 5, true);
+  const ValueIndex h = f.g.add("layer_norm", {below, f.weight({5}), f.weight({5})}, {{"epsilon", 1e-5}}, "h");
+  EXPECT_THAT(
+      [&] {
+        form_rounds(f.g, NodeIndex(0), f.structure, {&h, 1}, 2);
+      },
+      ThrowsMessage<Error>(HasSubstr("'h' waits for what children publish, and leads to what is published; "
+                                     "operator 'layer_norm' cannot be done round by round")));
+}
+
+TEST(Rounds, WantSlicesThatMakeUpTheWhole) {
+  Written f;
+  const ValueIndex below = add_gather(f.g, f.x, f.structure, 0, 3, false);
+  const ValueIndex first =
+      f.g.add("slice", {below}, {{"begin", std::int64_t{0}}, {"size_c", std::int64_t{3}}});
+  const ValueIndex h = f.g.add("tanh", {first});
+  EXPECT_THAT(
+      [&] {
+        form_rounds(f.g, NodeIndex(0), f.structure, {&h, 1}, 2);
+      },
+      ThrowsMessage<Error>(HasSubstr("slices of a value do not make up the whole of it")));
+}
+
+}  // namespace
+}  // namespace alpa
