@@ -20,6 +20,8 @@ inline constexpr std::int64_t kMostMicroBatches = 1 << 16;  // of a step; a prog
 /// Of a cluster; the last of a mesh and of a plan too.
 inline constexpr std::int64_t kMostNodes = 65'536, kMostDevicesPerNode = 1'024, kMostDevices = 262'144;
 
+inline constexpr std::int64_t kMostChildren = 64;  // of a vertex; as many columns are kept of each
+
 /// Of a model, each of which is a step of it.
 inline constexpr std::int64_t kMostLayers = 100'000;
 

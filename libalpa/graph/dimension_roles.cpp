@@ -41,7 +41,7 @@ std::vector<std::vector<FactorRole>> factor_roles(const Graph& graph,
     auto& roles = dimensions[input.value];
     if (!input.is_of_samples()) continue;
     roles[0] = FactorRole::sample;
-    if (input.kind != InputKind::data) roles[1] = FactorRole::sequence;
+    if (input.is_sequence()) roles[1] = FactorRole::sequence;
   }
   std::vector<std::vector<FactorRole>> roles;
   for (const NodeIndex n : graph.nodes.indices()) {

@@ -42,6 +42,7 @@ struct Value {
 enum class InputKind {
   tokens,          ///< i32[samples, sequence]
   targets,         ///< i32[samples, sequence]; -1: no loss at this position
+  vertices,        ///< i32 of graphs: tokens and labels[samples, vertices], structure (ops/vertex.h)
   data,            ///< a row per sample of the data's array of that name
   loss_scale,      ///< f32 scalar: 1 / number of targets of the step, times the loss scale (f16)
   update_scalars,  ///< f32[6]: UpdateScalars
@@ -54,6 +55,7 @@ struct Input {
 
   /// Differs from sample to sample; the others are scalars of the step.
   bool is_of_samples() const { return kind <= InputKind::data; }
+  bool is_sequence() const { return kind <= InputKind::targets; }
 };
 
 /// How a state starts: drawn by Philox at (name, global element), or constant.

@@ -97,25 +97,41 @@ std::vector<InputDefinition> BlockReader::read_inputs(const TomlTable& table) co
   return inputs;
 }
 
-std::map<std::string, Block> BlockReader::read_blocks(const TomlTable& table) const {
+GraphsDefinition BlockReader::read_graphs(const TomlTable& table) const {
+  const auto number = [&](const char* key, const char* what) {
+    return read_expression(table.value(key, what));
+  };
+  return {number("vocabulary", "how many tokens there are"), number("classes", "how many labels there are"),
+          number("children", "how many a vertex has at most"),
+          number("vertices", "for how many of each sample, on average, there is room"),
+          place(table.location())};
+}
+
+std::map<std::string, Block> BlockReader::read_blocks(const TomlTable& table,
+                                                      bool are_vertex_functions) const {
   std::map<std::string, Block> blocks;
   for (const TomlEntry& entry : table.entries()) {
     if (!is_identifier(entry.key)) entry.value.fault(fmt::format("'{}' is not a name", entry.key));
-    blocks[entry.key] = read_block(entry, entry.value.table());
+    blocks[entry.key] = read_block(entry, entry.value.table(), are_vertex_functions);
   }
   return blocks;
 }
 
 /// A fault in a step leaves the rest of the block sound.
-Block BlockReader::read_block(const TomlEntry& entry, const TomlTable& table) const {
+Block BlockReader::read_block(const TomlEntry& entry, const TomlTable& table, bool is_vertex) const {
   Block block;
   block.name = entry.key;
+  block.is_vertex = is_vertex;
   block.place = place(entry.key_location);
   const std::size_t faults = document_.fault_count();
   if (table.has("parameters")) block.parameters = read_names(table.value("parameters"));
   if (table.has("defaults")) block.defaults = read_numbers(table.table("defaults"));
   block.inputs = read_names(table.value("inputs", "a list of values"));
   block.outputs = read_names(table.value("outputs", "a list of values"));
+  if (is_vertex) {
+    table.value("states", "a table of what a vertex publishes, with the size of each");
+    if (table.has("states")) block.states = read_numbers(table.table("states"));
+  }
   table.value("steps", "a list of operators and blocks");
   if (document_.fault_count() > faults) unsound_.insert(block.place);
   if (table.has("weights"))
@@ -159,9 +175,14 @@ void BlockReader::read_initializer(const TomlValue& value, WeightDefinition& wei
 
 Step BlockReader::read_step(const TomlTable& table) const {
   const std::size_t faults = document_.fault_count();
-  if (table.has("op") + table.has("block") + table.has("metric") != 1)
-    table.fault("a step has one of 'op', 'block' and 'metric'");
-  Step step = table.has("metric") ? read_metric(table)
+  if (table.has("op") + table.has("block") + table.has("metric") + table.has("gather") +
+          table.has("scatter") !=
+      1)
+    table.fault(
+        "a step has one of 'op', 'block' and 'metric', and in a vertex function 'gather' or 'scatter'");
+  Step step = table.has("metric")    ? read_metric(table)
+              : table.has("gather")  ? read_gather(table)
+              : table.has("scatter") ? read_scatter(table)
               : table.has("block")
                   ? read_use(table, {"op", "block", "name", "of", "as", "when", "repeat", "index"})
                   : read_use(table, {"op", "of", "as", "when"});
@@ -177,6 +198,24 @@ Step BlockReader::read_metric(const TomlTable& table) const {
   step.when = read_expression(table.value("when"), "1");
   if (table.has("per"))
     step.per_target = table.value("per").word(std::vector<std::string_view>{"target", "step"}) == 0;
+  return step;
+}
+
+Step BlockReader::read_gather(const TomlTable& table) const {
+  Step step;
+  step.place = place(table.location());
+  step.gather = read_name(table.value("gather"));
+  step.as = {read_name(table.value("as", "the name of what the children have published"))};
+  step.sum = read_expression(table.value("sum"), "0");
+  step.when = read_expression(table.value("when"), "1");
+  return step;
+}
+
+Step BlockReader::read_scatter(const TomlTable& table) const {
+  Step step;
+  step.place = place(table.location());
+  step.scatter = read_name(table.value("scatter"));
+  step.of = {read_name(table.value("of", "the value that is published"))};
   return step;
 }
 

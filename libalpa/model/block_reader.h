@@ -26,18 +26,23 @@ class BlockReader {
   /// The inputs of an `[input]` table, in file order.
   std::vector<InputDefinition> read_inputs(const TomlTable&) const;
 
-  /// The blocks of a `[block]` table.
-  std::map<std::string, Block> read_blocks(const TomlTable&) const;
+  /// The blocks of a `[block]` table, or the vertex functions of a `[vertex]` table.
+  std::map<std::string, Block> read_blocks(const TomlTable&, bool are_vertex_functions = false) const;
+
+  /// The `[graphs]` table.
+  GraphsDefinition read_graphs(const TomlTable&) const;
 
   /// One `[[layer]]`: a block use that may tie weights.
   Step read_layer(const TomlTable&) const;
 
  private:
-  Block read_block(const TomlEntry&, const TomlTable&) const;
+  Block read_block(const TomlEntry&, const TomlTable&, bool is_vertex) const;
   WeightDefinition read_weight(const TomlEntry&) const;
   void read_initializer(const TomlValue&, WeightDefinition&) const;
   Step read_step(const TomlTable&) const;
   Step read_metric(const TomlTable&) const;
+  Step read_gather(const TomlTable&) const;
+  Step read_scatter(const TomlTable&) const;
   Step read_use(const TomlTable&, const std::set<std::string>& reserved) const;
   Argument read_argument(const std::string& op, const TomlEntry&) const;
   std::vector<std::string> read_names(const TomlValue&) const;

@@ -38,9 +38,14 @@ class BodyCheck {
 
   void check_block(const Block& block) {
     declare_numbers(block);
+    for (const NamedExpression& state : block.states) check_expression(state.text, state.place);
     for (const std::string& input : block.inputs) declare(input, block.place);
     for (const WeightDefinition& weight : block.weights) check_weight(weight);
-    for (const Step& step : block.steps) check_step(step);
+    for (const Step& step : block.steps) {
+      check_step(step);
+      check_states(step, block);
+    }
+    for (const NamedExpression& state : block.states) check_state(state, block);
     for (const std::string& output : block.outputs) use(output, block.place, "output");
     report_unused();
   }
@@ -49,7 +54,14 @@ class BodyCheck {
     numbers_ = {"sequence", "group_samples"};
     for (const auto* table : {&model_.dimensions, &model_.constants})
       for (const NamedExpression& entry : *table) declare_number(entry.name, entry.text, entry.place);
-    if (model_.inputs.empty())
+    for (const GraphsDefinition& graphs : model_.graphs) {
+      values_["tokens"] = values_["labels"] = {graphs.place, false};
+      for (const std::string& text : {graphs.vocabulary, graphs.classes, graphs.children, graphs.vertices})
+        check_expression(text, graphs.place);
+      if (!model_.inputs.empty())
+        faults_.add(graphs.place, "a model whose samples are graphs has no other inputs");
+    }
+    if (model_.inputs.empty() && model_.graphs.empty())
       for (const char* input : {"tokens", "targets"}) values_[input] = {{}, true};
     for (const InputDefinition& input : model_.inputs) {
       declare(input.name, input.place);
@@ -152,6 +164,35 @@ class BodyCheck {
     check_expression(weight.trained, weight.place);
   }
 
+  // States of a vertex function
+
+  void check_states(const Step& step, const Block& block) {
+    const std::string& state = step.gather.empty() ? step.scatter : step.gather;
+    if (state.empty()) {
+      if (block.is_vertex && !step.metric.empty())
+        faults_.add(step.place, "a vertex function has no metrics; let it give the value");
+      return;
+    }
+    const std::vector<std::string> names =
+        names_of(block.states, [](const NamedExpression& each) { return each.name; });
+    if (!contains(names, state))
+      faults_.add(step.place, block.is_vertex
+                                  ? fmt::format("no state is named '{}'{}", state, suggestion(state, names))
+                                  : "'gather' and 'scatter' are of vertex functions, [vertex.NAME]");
+  }
+
+  void check_state(const NamedExpression& state, const Block& block) {
+    std::ptrdiff_t gathers = 0, scatters = 0;
+    for (const Step& step : block.steps) {
+      gathers += step.gather == state.name;
+      scatters += step.scatter == state.name;
+    }
+    if (gathers == 0) faults_.add(state.place, fmt::format("nothing gathers the state '{}'", state.name));
+    if (scatters != 1)
+      faults_.add(state.place, fmt::format("the state '{}' is published (scatter) {} times, expected once",
+                                           state.name, scatters));
+  }
+
   // Steps
 
   void check_step(const Step& step) {
@@ -159,6 +200,7 @@ class BodyCheck {
     for (const std::string& name : step.of) use(name, step.place, "unknown");
     check_expression(step.when, step.place);
     check_expression(step.repeat, step.place);
+    check_expression(step.sum, step.place);
     const std::vector<std::string> outside = numbers_;
     if (!step.index.empty()) declare_index(step);
     for (const Argument& argument : step.arguments)

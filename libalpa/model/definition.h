@@ -42,6 +42,15 @@ struct InputDefinition {
   SourceLocation place;
 };
 
+/// What the samples are where they are graphs that come with the data: values `tokens` and `labels`, one for
+/// each vertex, and how the vertices hang together. All are expressions.
+struct GraphsDefinition {
+  std::string vocabulary, classes;  ///< tokens and labels are less than these; -1: none
+  std::string children;             ///< that a vertex has at most
+  std::string vertices;             ///< that there is room for, for each sample of a group on average
+  SourceLocation place;
+};
+
 /// A setting of an operator or a parameter of a block: a text (an einsum's equation) or an expression.
 struct Argument {
   std::string name, text;
@@ -55,11 +64,13 @@ struct Tie {
   SourceLocation place;
 };
 
-/// One application of an operator, use of a block, or value that counts towards a metric.
+/// One application of an operator, use of a block, value that counts towards a metric; or in a vertex
+/// function what the children have published of a state (`gather`), or what this vertex does (`scatter`).
 struct Step {
-  std::string op, block, metric;  ///< two of them are empty
-  bool per_target = true;         ///< metrics only: Metric::per_target
-  std::string name;               ///< of a block use: what its weights' names begin with
+  std::string op, block, metric, gather, scatter;  ///< all but one are empty
+  bool per_target = true;                          ///< metrics only: Metric::per_target
+  std::string sum;                                 ///< gathers only, expression: the children's are added up
+  std::string name;                                ///< of a block use: what its weights' names begin with
   std::vector<std::string> of, as;
   std::vector<Argument> arguments;
   std::vector<Tie> ties;  ///< layers only
@@ -77,6 +88,8 @@ struct Block {
   std::vector<std::string> inputs, outputs;
   std::vector<WeightDefinition> weights;
   std::vector<Step> steps;
+  bool is_vertex = false;               ///< a vertex function: run vertex by vertex, children first
+  std::vector<NamedExpression> states;  ///< of one: what a vertex publishes, and how many numbers each has
   SourceLocation place;
 };
 
@@ -87,7 +100,8 @@ struct ModelDefinition {
   std::vector<NamedExpression> dimensions;   ///< positive integers
   std::vector<NamedExpression> constants;    ///< any numbers
   std::vector<NamedExpression> paper_flops;  ///< none or one
-  std::vector<InputDefinition> inputs;       ///< empty: tokens and targets
+  std::vector<InputDefinition> inputs;       ///< empty: tokens and targets, or
+  std::vector<GraphsDefinition> graphs;      ///< none or one
   std::vector<Step> layers;                  ///< block uses, in order; the pipeline may cut between them
   std::map<std::string, Block> blocks;       ///< those that are used, by name
 

@@ -8,9 +8,11 @@
 #include "libalpa/base/checked.h"
 #include "libalpa/base/error.h"
 #include "libalpa/model/frame.h"
+#include "libalpa/model/inputs.h"
 #include "libalpa/model/operator_settings.h"
 #include "libalpa/model/weights.h"
 #include "libalpa/ops/catalog.h"
+#include "libalpa/ops/vertex.h"
 
 namespace alpa {
 namespace {
@@ -21,7 +23,7 @@ class Expansion {
       : model_(model),
         training_(training),
         faults_(faults),
-        builder_(op_catalog()),
+        builder_(vertex_catalog()),
         weights_(builder_, float_type(model.training.precision), faults) {
     builder_.graph().samples = samples;
   }
@@ -29,7 +31,7 @@ class Expansion {
   Graph run() {
     Frame frame{faults_, {}, {}, 0, {}, {}};
     frame.numbers = model_numbers(model_, faults_);
-    add_inputs(frame);
+    structure_ = add_inputs(builder_, model_, frame);
     try {
       for (const Step& layer : model_.layers) use_block(layer, frame);
       take_loss(frame);
@@ -39,34 +41,6 @@ class Expansion {
   }
 
  private:
-  void add_inputs(Frame& frame) {
-    const std::int64_t samples = builder_.graph().samples;
-    const TensorType ids{DType::i32,
-                         {samples, model_.training.sequence}};  // the reader has looked at its size
-    for (const auto& [kind, name] : {std::pair(InputKind::tokens, "tokens"), {InputKind::targets, "targets"}})
-      if (model_.inputs.empty()) frame.values[name] = builder_.input(kind, ids, name);
-    for (const InputDefinition& input : model_.inputs) {
-      const bool ids_below = !input.below.empty();
-      TensorType type{ids_below ? DType::i32 : float_type(model_.training.precision), {samples}};
-      bool complete = true;
-      for (const std::string& text : input.shape) {
-        const auto extent =
-            frame.positive(text, input.place, fmt::format("'{}' in the shape of '{}'", text, input.name));
-        complete = complete && extent;
-        type.shape.push_back(extent.value_or(1));
-      }
-      std::optional<std::int64_t> below = 0;
-      if (ids_below) below = frame.positive(input.below, input.place, "'below'", kMostIds);
-      if (complete && !checked_element_count(type.shape)) {
-        frame.fault(input.place, fmt::format("{} '{}' of {} samples has more than {} elements",
-                                             type_text(type), input.name, samples, kMostElements));
-        complete = false;
-      }
-      frame.values[input.name] =
-          complete && below ? builder_.input(InputKind::data, type, input.name, *below) : kPoisoned;
-    }
-  }
-
   void count_step(const Step& step) {
     if (++steps_ <= kMaxSteps) return;
     faults_.add(step.place, fmt::format("the model unfolds to more than {} steps", kMaxSteps));
@@ -78,11 +52,72 @@ class Expansion {
       count_step(step);
       if (!step.block.empty())
         use_block(step, frame);
-      else if (frame.holds(step.when, step.place) && !step.metric.empty())
+      else if (!frame.holds(step.when, step.place))
+        continue;
+      else if (!step.metric.empty())
         add_to_metric(step, frame);
-      else if (frame.holds(step.when, step.place))
+      else if (!step.gather.empty())
+        frame.values[step.as[0]] = gathered(step, block, frame);
+      else if (!step.scatter.empty())
+        publish(step, block, frame);
+      else
         frame.values[step.as[0]] = applied(step, frame);
     }
+  }
+
+  // Vertex functions
+
+  static int state_index(const Block& block, const std::string& name) {
+    const auto found = std::ranges::find(block.states, name, &NamedExpression::name);
+    return static_cast<int>(found - block.states.begin());
+  }
+
+  std::optional<std::int64_t> state_width(const Block& block, const std::string& name, const Frame& frame) {
+    const NamedExpression& state = block.states[static_cast<std::size_t>(state_index(block, name))];
+    return frame.positive(state.text, state.place, fmt::format("the size of '{}'", name));
+  }
+
+  ValueIndex gathered(const Step& step, const Block& block, const Frame& frame) {
+    const std::optional<std::int64_t> width = state_width(block, step.gather, frame);
+    const ValueIndex rows = frame.values.at(block.inputs[0]);
+    if (!width || rows == kPoisoned || structure_ == kPoisoned) return kPoisoned;
+    return alpa::add_gather(builder_, rows, structure_, state_index(block, step.gather), *width,
+                            frame.holds(step.sum, step.place));
+  }
+
+  void publish(const Step& step, const Block& block, Frame& frame) {
+    const std::optional<std::vector<ValueIndex>> of = operands(step, frame);
+    const std::optional<std::int64_t> width = state_width(block, step.scatter, frame);
+    if (!of || !width) return;
+    const TensorType& type = builder_.type(of->front());
+    if (type.shape.size() != 3 || type.shape.back() != *width)
+      return frame.fault(step.place, fmt::format("'{}' is published as {}, expected rows of {}", step.scatter,
+                                                 type_text(type), *width));
+    frame.published[step.scatter] = of->front();
+  }
+
+  /// Takes the function's nodes, those from `first` on, apart.
+  void form(const Step& step, const Block& block, Frame& inner, NodeIndex first) {
+    std::vector<ValueIndex> states;
+    for (const NamedExpression& state : block.states) {
+      const auto found = inner.published.find(state.name);
+      if (found == inner.published.end()) return poison_all(inner);
+      states.push_back(found->second);
+    }
+    if (!faults_.none()) return;
+    try {
+      const std::map<ValueIndex, ValueIndex> map =
+          form_rounds(builder_, first, structure_, states, model_.training.group_samples);
+      for (auto& [name, value] : inner.values)
+        if (const auto found = map.find(value); found != map.end()) value = found->second;
+    } catch (const Error& error) {
+      inner.fault(step.place, fmt::format("vertex function '{}': {}", block.name, error.happened()));
+      poison_all(inner);
+    }
+  }
+
+  static void poison_all(Frame& frame) {
+    for (auto& [name, value] : frame.values) value = kPoisoned;
   }
 
   /// The values of the names in `of`; nothing where one of them is poisoned or not there.
@@ -206,7 +241,21 @@ class Expansion {
     if (inner.depth == 1) weights_.begin_layer(step, path);
     for (std::size_t i = 0; i < block.inputs.size(); ++i) inner.values[block.inputs[i]] = (*of)[i];
     for (const WeightDefinition& weight : block.weights) weights_.add(weight, inner);
+    if (block.is_vertex && (model_.graphs.empty() || is_in_vertex_)) {
+      faults_.add(step.place, is_in_vertex_ ? "a vertex function is used inside another one"
+                                            : fmt::format("'{}' is a vertex function, and the model has no "
+                                                          "[graphs], whose vertices it is run for",
+                                                          block.name));
+      poison(step, frame);
+      return;
+    }
+    const NodeIndex first(builder_.graph().nodes.size());
+    is_in_vertex_ = is_in_vertex_ || block.is_vertex;
     run_steps(block, inner);
+    if (block.is_vertex) {
+      is_in_vertex_ = false;
+      form(step, block, inner, first);
+    }
     for (std::size_t i = 0; i < block.outputs.size(); ++i) frame.values[step.as[i]] = output(block, i, inner);
     if (inner.depth == 1) weights_.finish_layer();
   }
@@ -265,6 +314,8 @@ class Expansion {
   GraphBuilder builder_;
   Weights weights_;
   std::int64_t steps_ = 0, streams_ = 0;
+  ValueIndex structure_;  ///< of a model over graphs (ops/vertex.h)
+  bool is_in_vertex_ = false;
 };
 
 }  // namespace

@@ -29,6 +29,7 @@ struct Frame {
   int depth = 0;
   Numbers numbers;
   std::map<std::string, ValueIndex> values;
+  std::map<std::string, ValueIndex> published = {};  ///< by a vertex function, by state
 
   std::string below(const std::string& name) const { return path.empty() ? name : path + "." + name; }
   std::string within() const;

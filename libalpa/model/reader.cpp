@@ -61,9 +61,17 @@ class ModelReader {
     if (root.has("paper_flops")) model.paper_flops = {reader.read_number(root, "paper_flops")};
     if (root.has("training")) read_training(root.table("training"));
     if (root.has("input")) model.inputs = reader.read_inputs(root.table("input"));
+    if (root.has("graphs")) model.graphs = {reader.read_graphs(root.table("graphs"))};
     read_layers(reader, root);
-    if (!root.has("block")) return;
-    for (auto& [name, block] : reader.read_blocks(root.table("block"))) model.blocks[name] = std::move(block);
+    for (auto& [name, block] : blocks_of(reader, root)) model.blocks[name] = std::move(block);
+  }
+
+  /// Blocks, and vertex functions.
+  static std::map<std::string, Block> blocks_of(const BlockReader& reader, const TomlTable& root) {
+    std::map<std::string, Block> blocks;
+    if (root.has("block")) blocks = reader.read_blocks(root.table("block"));
+    if (root.has("vertex")) blocks.merge(reader.read_blocks(root.table("vertex"), true));
+    return blocks;
   }
 
   void read_training(const TomlTable& table) {
@@ -135,12 +143,10 @@ class ModelReader {
     const int source = open(std::move(opened));
     TomlDocument& document = text_.documents[source];
     const TomlTable root = document.root();
-    std::map<std::string, Block> blocks;
-    if (root.has("block"))
-      blocks = BlockReader(document, source, text_.unsound).read_blocks(root.table("block"));
+    const std::map<std::string, Block> blocks = blocks_of(BlockReader(document, source, text_.unsound), root);
     const auto found = blocks.find(name);
     if (blocks.size() != 1 || found == blocks.end())
-      root.fault(fmt::format("expected one block, [block.{}]", name));
+      root.fault(fmt::format("expected one block, [block.{}] or [vertex.{}]", name, name));
     missing_.insert(name);
     if (found != blocks.end()) text_.model.blocks[name] = found->second;
   }

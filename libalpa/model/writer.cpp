@@ -30,12 +30,18 @@ std::vector<std::string> keys(const Step& step) {
   if (!step.op.empty()) text.push_back("op = " + toml_string(step.op));
   if (!step.block.empty()) text.push_back("block = " + toml_string(step.block));
   if (!step.metric.empty()) text.push_back("metric = " + toml_string(step.metric));
+  if (!step.gather.empty()) text.push_back("gather = " + toml_string(step.gather));
+  if (!step.scatter.empty()) text.push_back("scatter = " + toml_string(step.scatter));
+  if (!step.sum.empty() && step.sum != "0") text.push_back("sum = " + expression(step.sum));
   if (!step.per_target) text.push_back("per = \"step\"");
   if (!step.name.empty()) text.push_back("name = " + toml_string(step.name));
   if (!step.repeat.empty()) text.push_back("repeat = " + expression(step.repeat));
   if (!step.index.empty()) text.push_back("index = " + toml_string(step.index));
-  text.push_back("of = " + (step.metric.empty() ? list(step.of, toml_string) : toml_string(step.of[0])));
-  if (step.metric.empty()) text.push_back("as = " + list(step.as, toml_string));
+  const bool is_use = !step.op.empty() || !step.block.empty();
+  if (!step.of.empty())
+    text.push_back("of = " + (is_use ? list(step.of, toml_string) : toml_string(step.of[0])));
+  if (!step.as.empty())
+    text.push_back("as = " + (is_use ? list(step.as, toml_string) : toml_string(step.as[0])));
   if (step.when != "1") text.push_back("when = " + expression(step.when));
   for (const Argument& argument : step.arguments)
     text.push_back(argument.name + " = " +
@@ -60,13 +66,14 @@ std::string weight_toml(const WeightDefinition& weight) {
 }
 
 std::string block_toml(const Block& block) {
-  std::string text = fmt::format("\n[block.{}]\nparameters = {}\ninputs = {}\noutputs = {}\nsteps = [\n",
-                                 block.name, list(block.parameters, toml_string),
-                                 list(block.inputs, toml_string), list(block.outputs, toml_string));
+  const std::string name = fmt::format("{}.{}", block.is_vertex ? "vertex" : "block", block.name);
+  std::string text = fmt::format("\n[{}]\nparameters = {}\ninputs = {}\noutputs = {}\nsteps = [\n", name,
+                                 list(block.parameters, toml_string), list(block.inputs, toml_string),
+                                 list(block.outputs, toml_string));
   for (const Step& step : block.steps) text += fmt::format("  {{{}}},\n", fmt::join(keys(step), ", "));
-  text += "]\n" + numbers("block." + block.name + ".defaults", block.defaults);
+  text += "]\n" + numbers(name + ".defaults", block.defaults) + numbers(name + ".states", block.states);
   if (block.weights.empty()) return text;
-  text += fmt::format("\n[block.{}.weights]\n", block.name);
+  text += fmt::format("\n[{}.weights]\n", name);
   for (const WeightDefinition& weight : block.weights) text += weight_toml(weight);
   return text;
 }
@@ -74,6 +81,12 @@ std::string block_toml(const Block& block) {
 std::string input_toml(const InputDefinition& input) {
   return fmt::format("\n[input.{}]\nshape = {}\n{}", input.name, list(input.shape, expression),
                      input.below.empty() ? "" : "below = " + expression(input.below) + "\n");
+}
+
+std::string graphs_toml(const GraphsDefinition& graphs) {
+  return fmt::format("\n[graphs]\nvocabulary = {}\nclasses = {}\nchildren = {}\nvertices = {}\n",
+                     expression(graphs.vocabulary), expression(graphs.classes), expression(graphs.children),
+                     expression(graphs.vertices));
 }
 
 }  // namespace
@@ -85,6 +98,7 @@ std::string model_toml(const ModelDefinition& model) {
   text += numbers("dimensions", model.dimensions) + numbers("constants", model.constants);
   text += "\n[training]\n" + options_text(model.training);
   for (const InputDefinition& input : model.inputs) text += input_toml(input);
+  for (const GraphsDefinition& graphs : model.graphs) text += graphs_toml(graphs);
   for (const Step& layer : model.layers)
     text += fmt::format("\n[[layer]]\n{}\n", fmt::join(keys(layer), "\n"));
   for (const auto& [name, block] : model.blocks) text += block_toml(block);

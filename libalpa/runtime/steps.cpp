@@ -65,6 +65,7 @@ class LoadStep : public PreparedInstruction {
     switch (kind_) {
       case InputKind::tokens:
       case InputKind::targets:
+      case InputKind::vertices:
       case InputKind::data:
         return load_samples(rank);
       case InputKind::loss_scale:

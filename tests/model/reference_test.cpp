@@ -241,6 +241,33 @@ TEST(Reference, TenStepsOfTheTinyModelOfWordsAreThoseOfPyTorch) {
   EXPECT_EQ(run.gradients_compared(), 2 * (1 + 4 + 2));
 }
 
+/// Vertex by vertex: groups of graphs, some of whose vertices have several parents.
+TEST(Reference, TenStepsOfTheTinyTreeLstmAreThoseOfPyTorch) {
+  ReferenceRun run("tree_lstm");
+  run.run();
+  EXPECT_EQ(run.gradients_compared(), 2 * (1 + 4 + 2));
+}
+
+TEST(Reference, TenStepsOfTheTinyTreeFcAreThoseOfPyTorch) {
+  ReferenceRun run("tree_fc");
+  run.run();
+  EXPECT_EQ(run.gradients_compared(), 2 * (1 + 3 + 2));
+}
+
+/// Against PyTorch's cell of an LSTM, over sequences without padding.
+TEST(Reference, TenStepsOfTheTinyVarLstmAreThoseOfPyTorch) {
+  ReferenceRun run("var_lstm");
+  run.run();
+  EXPECT_EQ(run.gradients_compared(), 2 * (1 + 3 + 2));
+}
+
+/// Against PyTorch's cell of a GRU.
+TEST(Reference, TenStepsOfTheTinyGraphGruAreThoseOfPyTorch) {
+  ReferenceRun run("graph_gru");
+  run.run();
+  EXPECT_EQ(run.gradients_compared(), 2 * (1 + 4 + 2));
+}
+
 TEST(Reference, TenStepsOfTheTinyUnetAreThoseOfPyTorch) {
   ReferenceRun run("unet");
   run.run();

@@ -16,11 +16,7 @@
 namespace alpa {
 namespace {
 
-bool has_sequence(const Graph& graph) {
-  return std::any_of(graph.inputs.begin(), graph.inputs.end(), [](const Input& input) {
-    return input.is_of_samples() && input.kind != InputKind::data;
-  });
-}
+bool has_sequence(const Graph& graph) { return std::ranges::any_of(graph.inputs, &Input::is_sequence); }
 
 double most_flops_per_s(const Cluster& cluster) {
   return std::max(
