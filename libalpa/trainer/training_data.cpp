@@ -6,6 +6,7 @@
 #include "libalpa/dataset/content_fingerprint.h"
 #include "libalpa/dataset/open_tokens.h"
 #include "libalpa/trainer/array_batches.h"
+#include "libalpa/trainer/graph_batches.h"
 #include "libalpa/trainer/token_batches.h"
 
 namespace alpa {
@@ -44,14 +45,31 @@ TrainingData open_token_data(const std::string& data, const Graph& graph, const 
   return opened;
 }
 
+/// Inputs of graphs are tokens, labels and structure.
+TrainingData open_graph_data(const std::string& data, std::span<const Input> inputs, const Graph& graph,
+                             const TrainingOptions& options, double held_out_fraction) {
+  const Shape& structure = value_of(graph, inputs[2].value).type.shape;
+  const GraphRoom room{options.group_samples, structure[1], structure[2] - 1};
+  TrainingData opened;
+  opened.graphs = open_graphs(data, {inputs[0].below, inputs[1].below, room.children});
+  opened.reader = std::make_unique<GraphBatches>(
+      *opened.graphs, SampleOrder::of_rows(opened.graphs->samples(), options, held_out_fraction), room,
+      BatchingPolicy::frontier);
+  return opened;
+}
+
 std::string content_of(const TrainingData& data) {
-  return data.tokens ? content_fingerprint(*data.tokens) : content_fingerprint(*data.arrays);
+  return data.tokens   ? content_fingerprint(*data.tokens)
+         : data.graphs ? content_fingerprint(*data.graphs)
+                       : content_fingerprint(*data.arrays);
 }
 
 }  // namespace
 
 TrainingData open_training_data(const std::string& data, const Graph& graph, const TrainingOptions& options,
                                 double held_out_fraction) {
+  if (graph.inputs.front().kind == InputKind::vertices)
+    return open_graph_data(data, graph.inputs, graph, options, held_out_fraction);
   std::vector<ArrayInput> inputs;
   for (const Input& input : graph.inputs) {
     if (input.kind != InputKind::data) continue;

@@ -313,6 +313,23 @@ std::vector<TinyCase> plans_of_networks() {
   return cases;
 }
 
+/// Of models over graphs, of which two samples are packed together.
+std::vector<TinyCase> plans_of_graphs() {
+  std::vector<TinyCase> cases;
+  for (const char* model : {"tree_lstm", "tree_fc", "var_lstm", "graph_gru"})
+    for (TinyCase plan :
+         {TinyCase{"", "serial", 1, 4}, TinyCase{"", "data-parallel", 2, 1},
+          TinyCase{"", "data-parallel", 2, 2}, TinyCase{"", "data-parallel", 4, 1},
+          TinyCase{"", "zero-2", 2, 2}, TinyCase{"", "zero-3", 4, 1}, TinyCase{"", "tensor", 2, 1},
+          TinyCase{"", "inter-only", 2, 4, "1f1b", Rematerialize::always},
+          TinyCase{"", "inter-only", 2, 4, "split-1f1b", Rematerialize::selective},
+          TinyCase{"", "mixed", 4, 2}, TinyCase{"", "search", 4, 1}}) {
+      plan.model = model;
+      cases.push_back(plan);
+    }
+  return cases;
+}
+
 /// Updates that take sums over rows and columns, of parameters that are split in every way.
 std::vector<TinyCase> adafactor_plans(Precision precision) {
   std::vector<TinyCase> cases{{"adafactor", "data-parallel", 2, 1}, {"adafactor", "zero-2", 2, 2},
@@ -331,6 +348,7 @@ const TinyCase kRoundedSums[] = {
 
 INSTANTIATE_TEST_SUITE_P(ThreeAxes, SameTraining, testing::ValuesIn(three_axes()), kPlanName);
 INSTANTIATE_TEST_SUITE_P(Networks, SameTraining, testing::ValuesIn(plans_of_networks()), kPlanName);
+INSTANTIATE_TEST_SUITE_P(Graphs, SameTraining, testing::ValuesIn(plans_of_graphs()), kPlanName);
 INSTANTIATE_TEST_SUITE_P(RoundedSums, SameTrainingInBf16, testing::ValuesIn(kRoundedSums), kPlanName);
 INSTANTIATE_TEST_SUITE_P(Adafactor, SameTraining, testing::ValuesIn(adafactor_plans(Precision::f32)),
                          kPlanName);

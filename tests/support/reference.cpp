@@ -38,8 +38,9 @@ Values Reference::stored(const std::string& path, DType dtype,
 }
 
 double Reference::targets(std::size_t step, std::int64_t batch) const {
-  if (!file_.has("/targets")) return static_cast<double>(batch);
-  const Values targets = stored("/targets", DType::i32, {step});
+  const char* const path = file_.has("/structure") ? "/labels" : "/targets";
+  if (!file_.has(path)) return static_cast<double>(batch);
+  const Values targets = stored(path, DType::i32, {step});
   return static_cast<double>(std::ranges::count_if(targets, [](double target) { return target >= 0; }));
 }
 

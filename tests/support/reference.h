@@ -26,7 +26,7 @@ class Reference {
   /// What a dataset has at these indices of its first dimensions.
   Values stored(const std::string& path, DType dtype, std::initializer_list<std::size_t> indices) const;
 
-  /// In a step of `batch` samples: tokens that have a target, or all samples.
+  /// In a step of `batch` samples: tokens that have a target, vertices that have a label, or all samples.
   double targets(std::size_t step, std::int64_t batch) const;
 
   const H5Reader& file() const { return file_; }

@@ -108,13 +108,14 @@ std::vector<TinyCase> serial_and_mixed() {
                             "wrn", "unet", "vgg", "densenet", "googlenet", "ncf", "lm1b"})
     for (const char* method : {"serial", "mixed"})
       cases.push_back({model, method, std::string(method) == "mixed" ? 4 : 1, 4});
-  // Whose batch norms take four samples together.
-  for (const TinyCase& plan :
-       {TinyCase{"", "serial", 1, 2}, TinyCase{"", "mixed", 4, 2}, TinyCase{"", "data-parallel", 2, 1},
-        TinyCase{"", "zero-2", 2, 2}, TinyCase{"", "tensor", 2, 1}, TinyCase{"", "inter-only", 2, 2}}) {
-    cases.push_back(plan);
-    cases.back().model = "inception";
-  }
+  // Whose batch norms take four samples together, or whose graphs are packed by twos.
+  for (const char* model : {"inception", "tree_lstm", "tree_fc", "var_lstm", "graph_gru"})
+    for (const TinyCase& plan :
+         {TinyCase{"", "serial", 1, 2}, TinyCase{"", "mixed", 4, 2}, TinyCase{"", "data-parallel", 2, 1},
+          TinyCase{"", "zero-2", 2, 2}, TinyCase{"", "tensor", 2, 1}, TinyCase{"", "inter-only", 2, 2}}) {
+      cases.push_back(plan);
+      cases.back().model = model;
+    }
   // The copy of a tied table comes from the other node once, for all devices of this one.
   cases.push_back(
       {.model = "gpt", .method = "tensor x data, data x data", .devices = 8, .micro_batches = 2, .nodes = 2});

@@ -26,11 +26,12 @@
 #include "tests/support/shared_meshes.h"
 #include "tests/support/source_folder.h"
 #include "tests/trainer/own_samples.h"
+#include "tests/trainer/tiny_batches.h"
 
 namespace alpa {
 namespace {
 
-constexpr std::int64_t kBatch = 8, kSequence = 16, kVocabulary = 64;
+constexpr std::int64_t kBatch = TinyBatches::kBatch;
 
 bool shares_meshes(const TinyCase& c) { return c.method == "interleaved" || c.method == "v-shaped"; }
 
@@ -167,56 +168,6 @@ Plan in_chunks(Plan plan, const TinyCase& c) {
                                                  tiny_graph(c, plan.micro_batch_samples));
   return plan;
 }
-
-/// The batch of a step, whatever the inputs of the model are.
-class TinyBatches {
- public:
-  explicit TinyBatches(const Graph& graph) {
-    std::vector<ArrayInput> rows;
-    for (const Input& input : graph.inputs) {
-      if (!input.is_of_samples()) continue;
-      const Value& value = value_of(graph, input.value);
-      const TensorType row{value.type.dtype, {value.type.shape.begin() + 1, value.type.shape.end()}};
-      batch_.emplace_back(static_cast<std::size_t>(byte_count(row) * kBatch));
-      if (input.kind == InputKind::data) rows.push_back({value.name, row, input.below});
-    }
-    filled_ = {batch_.begin(), batch_.end()};
-    if (!rows.empty()) arrays_ = open_arrays("synthetic", rows);
-  }
-
-  std::span<const std::span<const std::byte>> samples() const { return filled_; }
-
-  /// How many targets it has.
-  float fill(int step) { return arrays_ ? fill_rows(step) : fill_tokens(step); }
-
- private:
-  float fill_rows(int step) {
-    for (std::size_t input = 0; input < batch_.size(); ++input)
-      for (std::size_t i = 0; i < kBatch; ++i) {
-        const std::size_t bytes = batch_[input].size() / kBatch;
-        arrays_->read(input, step * kBatch + static_cast<std::int64_t>(i),
-                      std::span(batch_[input]).subspan(i * bytes, bytes));
-      }
-    return kBatch;
-  }
-
-  float fill_tokens(int step) {
-    auto* const tokens = reinterpret_cast<std::int32_t*>(batch_[0].data());
-    auto* const targets = reinterpret_cast<std::int32_t*>(batch_[1].data());
-    float count = 0;
-    for (std::size_t i = 0; i < kBatch * kSequence; ++i) {
-      tokens[i] =
-          static_cast<std::int32_t>(philox(5, static_cast<std::uint64_t>(step), i).word[0] % kVocabulary);
-      targets[i] = i % 5 == 0 ? -1 : (tokens[i] * 7 + 3) % static_cast<std::int32_t>(kVocabulary);
-      count += targets[i] >= 0 ? 1.0f : 0.0f;
-    }
-    return count;
-  }
-
-  std::vector<std::vector<std::byte>> batch_;
-  std::vector<std::span<const std::byte>> filled_;
-  std::unique_ptr<ArraySource> arrays_;
-};
 
 /// By state, and term of it.
 using TermsOfStates = std::map<std::string, std::map<int, Values>>;

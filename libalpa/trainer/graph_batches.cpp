@@ -1,0 +1,109 @@
+#include "libalpa/trainer/graph_batches.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <map>
+
+#include "libalpa/base/error.h"
+#include "libalpa/dataset/graph_statistics.h"
+
+namespace alpa {
+namespace {
+
+GraphStatistics sizes_of(const GraphSource& source) {
+  std::map<std::int64_t, std::int64_t> counts;
+  for (std::int64_t i = 0; i < source.samples(); ++i) ++counts[source.vertices(i)];
+  GraphStatistics statistics;
+  for (const auto& [size, samples] : counts) {
+    statistics.sizes.push_back(size);
+    statistics.samples_by_size.push_back(samples);
+  }
+  return statistics;
+}
+
+/// No order of the samples may bring together more than fit.
+void check_room(const GraphSource& source, const GraphRoom& room) {
+  const std::int64_t most = sizes_of(source).largest_in_run(room.group), fit = room.group * room.vertices;
+  if (most <= fit) return;
+  throw Error(
+      ErrorKind::input,
+      fmt::format("{}: {} samples that may come together have {} vertices, and the model has room for {} "
+                  "([graphs] vertices = {}, [training] group_samples = {})",
+                  source.description(), room.group, most, fit, room.vertices, room.group),
+      fmt::format("[graphs] vertices = {}", (most + room.group - 1) / room.group));
+}
+
+}  // namespace
+
+GraphBatches::GraphBatches(GraphSource& source, const SampleOrder& order, const GraphRoom& room,
+                           BatchingPolicy policy)
+    : BatchReader(order),
+      source_(source),
+      room_(room),
+      policy_(policy),
+      graphs_(static_cast<std::size_t>(room.group)) {
+  check_room(source, room);
+  for (const VertexGraph& graph : graphs_) packed_.push_back(&graph);
+  const auto rows = static_cast<std::size_t>(room.group * room.vertices),
+             children = static_cast<std::size_t>(room.children);
+  for (std::vector<std::int32_t>* of_rows : {&tokens_, &labels_, &round_ends_}) of_rows->resize(rows);
+  children_.resize(rows * children);
+  structure_.resize(rows * (children + 1));
+}
+
+std::int64_t GraphBatches::held_bytes() const {
+  // The group's graphs and what is packed of them, five numbers for each row and two for each child.
+  const std::int64_t rows = room_.group * room_.vertices;
+  return source_.held_bytes() + 4 * rows * (12 + 4 * room_.children);
+}
+
+void GraphBatches::pack(Split split, std::int64_t first_sample) {
+  for (std::size_t i = 0; i < graphs_.size(); ++i)
+    source_.read(order().window_start(split, first_sample + static_cast<std::int64_t>(i)), graphs_[i]);
+  packer_.pack(packed_, policy_, static_cast<int>(room_.children),
+               {tokens_, labels_, children_, round_ends_});
+  const auto columns = static_cast<std::size_t>(room_.children);
+  for (std::size_t row = 0; row < tokens_.size(); ++row) {
+    std::copy_n(children_.begin() + row * columns, columns, structure_.begin() + row * (columns + 1));
+    structure_[row * (columns + 1) + columns] = round_ends_[row];
+  }
+}
+
+void GraphBatches::fill(Split split, std::int64_t first_sample, const StepSamples& samples,
+                        std::span<const std::span<std::byte>> into) {
+  assert(into.size() == 3 && samples.size() == 3 && "tokens, labels and structure");
+  const std::array<std::span<const std::int32_t>, 3> made{tokens_, labels_, structure_};
+  std::int64_t begin = samples[0].micro_batch_samples, end = 0;
+  for (const InputSamples& own : samples)
+    if (own.rows > 0) {
+      begin = std::min(begin, own.first_row);
+      end = std::max(end, own.first_row + own.rows);
+    }
+  for (std::int64_t m = 0; m < samples[0].micro_batches; ++m)
+    for (std::int64_t group = begin / room_.group * room_.group; group < end; group += room_.group) {
+      pack(split, first_sample + m * samples[0].micro_batch_samples + group);
+      for (std::size_t input = 0; input < into.size(); ++input) {
+        const InputSamples& own = samples[input];
+        const std::int64_t from = std::max(group, own.first_row),
+                           to = std::min(group + room_.group, own.first_row + own.rows);
+        if (from >= to) continue;
+        const std::span<const std::byte> rows =
+            std::as_bytes(made[input])
+                .subspan(static_cast<std::size_t>((from - group) * own.row_bytes),
+                         static_cast<std::size_t>((to - from) * own.row_bytes));
+        std::ranges::copy(rows, into[input].begin() + (m * own.rows + from - own.first_row) * own.row_bytes);
+      }
+    }
+}
+
+std::int64_t GraphBatches::target_count(Split split, std::int64_t first_sample, std::int64_t samples) const {
+  std::int64_t count = 0;
+  for (std::int64_t i = 0; i < samples; ++i)
+    count += source_.labelled(order().window_start(split, first_sample + i));
+  return std::max<std::int64_t>(count, 1);
+}
+
+}  // namespace alpa

@@ -1,0 +1,109 @@
+#include "libalpa/trainer/graph_batches.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "libalpa/base/error.h"
+
+namespace alpa {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+constexpr std::int64_t kBatch = 8, kGroup = 2, kVertices = 7, kChildren = 2;
+
+TrainingOptions options() {
+  TrainingOptions options;
+  options.batch = kBatch;
+  options.group_samples = kGroup;
+  return options;
+}
+
+std::unique_ptr<GraphSource> trees() { return open_graphs("complete-trees:4:40", {30'000, 5, kChildren}); }
+
+/// Of each input what a rank takes: rows [first, first + rows) of each of two micro-batches.
+StepSamples samples_of(std::int64_t first, std::int64_t rows) {
+  StepSamples samples;
+  for (const std::int64_t columns : {std::int64_t{1}, std::int64_t{1}, kChildren + 1})
+    samples.push_back({2, kBatch / 2, first, rows, 4 * kVertices * columns});
+  return samples;
+}
+
+/// [input] What fill() gives for the step that begins with sample 16.
+std::vector<std::vector<std::int32_t>> filled(BatchReader& reader, const StepSamples& samples) {
+  std::vector<std::vector<std::int32_t>> inputs;
+  std::vector<std::span<std::byte>> into;
+  for (const InputSamples& each : samples)
+    inputs.emplace_back(static_cast<std::size_t>(each.bytes() / 4), 77);
+  for (std::vector<std::int32_t>& input : inputs) into.push_back(std::as_writable_bytes(std::span(input)));
+  reader.fill(Split::training, 16, samples, into);
+  return inputs;
+}
+
+class GraphBatchesOfTrees : public testing::Test {
+ protected:
+  std::unique_ptr<GraphSource> source_ = trees();
+  GraphBatches reader_{*source_,
+                       SampleOrder::of_rows(source_->samples(), options()),
+                       {kGroup, kVertices, kChildren},
+                       BatchingPolicy::frontier};
+};
+
+// Four leaves, two vertices above them and a root, of each of two samples.
+TEST_F(GraphBatchesOfTrees, PackGroupsRoundByRound) {
+  const auto inputs = filled(reader_, samples_of(0, kBatch / 2));
+  const std::vector<std::int32_t>& structure = inputs[2];
+  const std::size_t columns = kChildren + 1, rows = kGroup * kVertices;
+  for (std::size_t group = 0; group < structure.size() / (rows * columns); ++group) {
+    const auto* const of_group = structure.data() + group * rows * columns;
+    for (std::size_t row = 0; row < rows; ++row) {
+      const std::int32_t end = of_group[row * columns + kChildren];
+      EXPECT_EQ(end, row == 0 ? 8 : row == 1 ? 12 : row == 2 ? 14 : 0);
+      for (std::size_t child = 0; child < kChildren; ++child)
+        EXPECT_EQ(of_group[row * columns + child] >= 0, row >= 8) << row;
+    }
+  }
+  VertexGraph graph;
+  source_->read(reader_.order().window_start(Split::training, 16), graph);
+  EXPECT_TRUE(std::equal(graph.tokens.begin(), graph.tokens.begin() + 2, inputs[0].begin()));
+}
+
+TEST_F(GraphBatchesOfTrees, GiveARankItsSamplesOfTheWhole) {
+  const auto whole = filled(reader_, samples_of(0, 4));
+  for (const auto& [first, rows] : {std::pair<std::int64_t, std::int64_t>{0, 2}, {2, 2}, {1, 2}, {3, 1}}) {
+    const auto part = filled(reader_, samples_of(first, rows));
+    for (std::size_t input = 0; input < 3; ++input) {
+      const std::size_t width = whole[input].size() / kBatch;
+      for (std::size_t m = 0; m < 2; ++m)
+        for (std::size_t i = 0; i < static_cast<std::size_t>(rows) * width; ++i)
+          ASSERT_EQ(part[input][m * static_cast<std::size_t>(rows) * width + i],
+                    whole[input][(m * 4 + static_cast<std::size_t>(first)) * width + i]);
+    }
+  }
+}
+
+TEST_F(GraphBatchesOfTrees, CountVerticesThatHaveALabel) {
+  const std::vector<std::int32_t> labels_of_step = filled(reader_, samples_of(0, 4))[1];
+  const auto labels = std::ranges::count_if(labels_of_step, [](std::int32_t label) { return label >= 0; });
+  EXPECT_EQ(reader_.target_count(Split::training, 16, kBatch), labels);
+}
+
+TEST(GraphBatches, WantRoomForWhateverMayComeTogether) {
+  const std::unique_ptr<GraphSource> source = trees();
+  const SampleOrder order = SampleOrder::of_rows(source->samples(), options());
+  EXPECT_THAT(
+      [&] {
+        GraphBatches(*source, order, {kGroup, kVertices - 1, kChildren}, BatchingPolicy::frontier);
+      },
+      ThrowsMessage<Error>(
+          AllOf(HasSubstr("2 samples that may come together have 14 vertices, and the model has "
+                          "room for 12"),
+                HasSubstr("[graphs] vertices = 6"))));
+}
+
+}  // namespace
+}  // namespace alpa

@@ -1,0 +1,41 @@
+#pragma once
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "libalpa/dataset/array_source.h"
+#include "libalpa/graph/graph.h"
+
+namespace alpa {
+
+/// The batch of a step of a tiny model, drawn, whatever its inputs are.
+class TinyBatches {
+ public:
+  static constexpr std::int64_t kBatch = 8;
+
+  explicit TinyBatches(const Graph&);
+
+  std::span<const std::span<const std::byte>> samples() const { return filled_; }
+
+  /// How many targets it has.
+  float fill(int step) {
+    return arrays_ ? fill_rows(step) : graphs_.empty() ? fill_tokens(step) : fill_graphs(step);
+  }
+
+ private:
+  struct GraphInput {
+    TensorType row;
+    std::int64_t below;
+  };
+
+  float fill_graphs(int step);  ///< tokens, labels and structure
+  float fill_rows(int step);
+  float fill_tokens(int step);
+
+  std::vector<std::vector<std::byte>> batch_;
+  std::vector<std::span<const std::byte>> filled_;
+  std::unique_ptr<ArraySource> arrays_;
+  std::vector<GraphInput> graphs_;
+};
+
+}  // namespace alpa
