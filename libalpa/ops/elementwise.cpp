@@ -80,13 +80,10 @@ std::vector<ValueIndex> activation_gradient(GraphBuilder& g, const Node& node,
   return {g.add(std::string(node.op->name) + "_grad", {dy[0], node.operands[0]})};
 }
 
-std::vector<ValueIndex> tanh_gradient(GraphBuilder& g, const Node& node, std::span<const ValueIndex> dy) {
-  return {g.add("tanh_grad", {dy[0], node.results[0]})};
-}
-
-/// Of what became of x, which is kept in place of x: positive where x is.
-std::vector<ValueIndex> relu_gradient(GraphBuilder& g, const Node& node, std::span<const ValueIndex> dy) {
-  return {g.add("relu_grad", {dy[0], node.results[0]})};
+/// f'(x) * dy by the operator "<name>_grad", of what became of x, which is kept in place of x.
+std::vector<ValueIndex> gradient_of_result(GraphBuilder& g, const Node& node,
+                                           std::span<const ValueIndex> dy) {
+  return {g.add(std::string(node.op->name) + "_grad", {dy[0], node.results[0]})};
 }
 
 std::vector<ValueIndex> add_relu_gradient(GraphBuilder& g, const Node& node, std::span<const ValueIndex> dy) {
@@ -190,17 +187,18 @@ constinit const OpDef silu_grad{
 
 // 1 / (1 + exp(-x))
 constinit const OpDef sigmoid{
-    .name = "sigmoid", .rule = "... -> ...", .flops_per_point = 15, .gradient = activation_gradient};
+    .name = "sigmoid", .rule = "... -> ...", .flops_per_point = 15, .gradient = gradient_of_result};
+// (dy, y) -> dx
 constinit const OpDef sigmoid_grad{
-    .name = "sigmoid_grad", .rule = "..., ... -> ...", .flops_per_point = 15, .internal = true};
+    .name = "sigmoid_grad", .rule = "..., ... -> ...", .flops_per_point = 3, .internal = true};
 
 constinit const OpDef tanh{
-    .name = "tanh", .rule = "... -> ...", .flops_per_point = 15, .gradient = tanh_gradient};
+    .name = "tanh", .rule = "... -> ...", .flops_per_point = 15, .gradient = gradient_of_result};
 // (dy, y) -> dx
 constinit const OpDef tanh_grad{
     .name = "tanh_grad", .rule = "..., ... -> ...", .flops_per_point = 3, .internal = true};
 
-constinit const OpDef relu{.name = "relu", .rule = "... -> ...", .gradient = relu_gradient};
+constinit const OpDef relu{.name = "relu", .rule = "... -> ...", .gradient = gradient_of_result};
 constinit const OpDef add_relu{
     .name = "add_relu",
     .rule = "..., ... -> ...",

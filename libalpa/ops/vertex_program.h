@@ -17,9 +17,9 @@ enum class RowFunction {
   sigmoid,
   tanh,
   relu,
-  sigmoid_grad,  ///< (dy, x), as the operator
-  tanh_grad,     ///< (dy, y)
-  relu_grad,     ///< (dy, y)
+  sigmoid_grad,  ///< (dy, y), as the operator; likewise the others
+  tanh_grad,
+  relu_grad,
 };
 /// nullopt: it has another form.
 std::optional<RowFunction> row_function_of(const OpDef&);

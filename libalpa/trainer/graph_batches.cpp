@@ -24,28 +24,59 @@ GraphStatistics sizes_of(const GraphSource& source) {
   return statistics;
 }
 
-/// No order of the samples may bring together more than fit.
-void check_room(const GraphSource& source, const GraphRoom& room) {
-  const std::int64_t most = sizes_of(source).largest_in_run(room.group), fit = room.group * room.vertices;
+/// The most vertices of a group of the run, in training and in evaluations.
+std::int64_t most_of_run(const GraphSource& source, const SampleOrder& order, std::int64_t group,
+                         std::int64_t samples) {
+  std::int64_t most = 0;
+  const auto look_through = [&](Split split, std::int64_t count) {
+    for (std::int64_t first = 0; first < count; first += group) {
+      std::int64_t vertices = 0;
+      for (std::int64_t i = first; i < first + group; ++i)
+        vertices += source.vertices(order.window_start(split, i));
+      most = std::max(most, vertices);
+    }
+  };
+  look_through(Split::training, samples);
+  if (order.windows(Split::held_out) > 0) look_through(Split::held_out, order.windows(Split::held_out));
+  return most;
+}
+
+/// Where not all orders of the samples fit, that of the run has to. What that takes is known before the first
+/// step, and said.
+void check_room(const GraphSource& source, const SampleOrder& order, const GraphRoom& room,
+                std::int64_t samples) {
+  constexpr std::int64_t kMostLookedThrough = 100'000'000;  // some seconds
+  const std::int64_t fit = room.group * room.vertices, most = sizes_of(source).largest_in_run(room.group);
   if (most <= fit) return;
-  throw Error(
-      ErrorKind::input,
-      fmt::format("{}: {} samples that may come together have {} vertices, and the model has room for {} "
-                  "([graphs] vertices = {}, [training] group_samples = {})",
-                  source.description(), room.group, most, fit, room.vertices, room.group),
-      fmt::format("[graphs] vertices = {}", (most + room.group - 1) / room.group));
+  const auto per_sample = [&](std::int64_t vertices) { return (vertices + room.group - 1) / room.group; };
+  const std::string has = fmt::format(
+      "and the model has room for {} ([graphs] vertices = {}, [training] "
+      "group_samples = {})",
+      fit, room.vertices, room.group);
+  if (samples > kMostLookedThrough)
+    throw Error(ErrorKind::input,
+                fmt::format("{}: {} samples that may come together have {} vertices, {}",
+                            source.description(), room.group, most, has),
+                fmt::format("[graphs] vertices = {}", per_sample(most)));
+  const std::int64_t of_run = most_of_run(source, order, room.group, samples);
+  if (of_run <= fit) return;
+  throw Error(ErrorKind::input,
+              fmt::format("{}: {} samples that come together in this run have {} vertices, {}",
+                          source.description(), room.group, of_run, has),
+              fmt::format("[graphs] vertices = {} for this run, {} for any order of its samples",
+                          per_sample(of_run), per_sample(most)));
 }
 
 }  // namespace
 
 GraphBatches::GraphBatches(GraphSource& source, const SampleOrder& order, const GraphRoom& room,
-                           BatchingPolicy policy)
+                           BatchingPolicy policy, std::int64_t samples)
     : BatchReader(order),
       source_(source),
       room_(room),
       policy_(policy),
       graphs_(static_cast<std::size_t>(room.group)) {
-  check_room(source, room);
+  check_room(source, order, room, samples);
   for (const VertexGraph& graph : graphs_) packed_.push_back(&graph);
   const auto rows = static_cast<std::size_t>(room.group * room.vertices),
              children = static_cast<std::size_t>(room.children);

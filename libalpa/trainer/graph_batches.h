@@ -18,9 +18,10 @@ struct GraphRoom {
 /// samples of the step is packed into its rows round by round, the same whatever the plan.
 class GraphBatches final : public BatchReader {
  public:
-  /// `source` must outlive it. Throws Error(input) where samples that may come together have more vertices
-  /// than there is room for.
-  GraphBatches(GraphSource& source, const SampleOrder& order, const GraphRoom&, BatchingPolicy);
+  /// `source` must outlive it. Throws Error(input) where samples that come together in a run of so many, or
+  /// in an evaluation, have more vertices than there is room for.
+  GraphBatches(GraphSource& source, const SampleOrder& order, const GraphRoom&, BatchingPolicy,
+               std::int64_t samples);
 
   void fill(Split split, std::int64_t first_sample, const StepSamples& samples,
             std::span<const std::span<std::byte>> into) override;

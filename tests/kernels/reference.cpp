@@ -348,9 +348,7 @@ const std::map<std::string_view, std::function<Results(const Call&)>>& meanings(
       {"sgd_master", sgd},
       {"sigmoid", [](const Call& c) { return map1(c, logistic); }},
       {"sigmoid_grad",
-       [](const Call& c) {
-         return map2(c, [](double dy, double x) { return dy * logistic(x) * (1 - logistic(x)); });
-       }},
+       [](const Call& c) { return map2(c, [](double dy, double y) { return dy * y * (1 - y); }); }},
       {"silu", [](const Call& c) { return map1(c, [](double x) { return x * logistic(x); }); }},
       {"silu_grad",
        [](const Call& c) {

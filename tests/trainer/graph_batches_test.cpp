@@ -50,7 +50,8 @@ class GraphBatchesOfTrees : public testing::Test {
   GraphBatches reader_{*source_,
                        SampleOrder::of_rows(source_->samples(), options()),
                        {kGroup, kVertices, kChildren},
-                       BatchingPolicy::frontier};
+                       BatchingPolicy::frontier,
+                       800};
 };
 
 // Four leaves, two vertices above them and a root, of each of two samples.
@@ -97,12 +98,35 @@ TEST(GraphBatches, WantRoomForWhateverMayComeTogether) {
   const SampleOrder order = SampleOrder::of_rows(source->samples(), options());
   EXPECT_THAT(
       [&] {
-        GraphBatches(*source, order, {kGroup, kVertices - 1, kChildren}, BatchingPolicy::frontier);
+        GraphBatches(*source, order, {kGroup, kVertices - 1, kChildren}, BatchingPolicy::frontier, 800);
       },
       ThrowsMessage<Error>(
-          AllOf(HasSubstr("2 samples that may come together have 14 vertices, and the model has "
+          AllOf(HasSubstr("2 samples that come together in this run have 14 vertices, and the model has "
                           "room for 12"),
                 HasSubstr("[graphs] vertices = 6"))));
+}
+
+// The largest trees need not come together.
+TEST(GraphBatches, MayHaveRoomForTheOrderOfTheRunAlone) {
+  const std::unique_ptr<GraphSource> source = open_graphs("synthetic-trees:400", {30'000, 5, 2});
+  const SampleOrder order = SampleOrder::of_rows(source->samples(), options(), 0);
+  const auto open = [&](std::int64_t vertices, std::int64_t samples) {
+    GraphBatches(*source, order, {8, vertices, 2}, BatchingPolicy::frontier, samples);
+  };
+  std::int64_t most = 0;
+  for (std::int64_t first = 0; first < 800; first += 8) {
+    std::int64_t vertices = 0;
+    for (std::int64_t i = first; i < first + 8; ++i)
+      vertices += source->vertices(order.window_start(Split::training, i));
+    most = std::max(most, vertices);
+  }
+  const std::int64_t enough = (most + 7) / 8;
+  EXPECT_NO_THROW(open(enough, 800));
+  EXPECT_THAT(
+      [&] { open(enough - 1, 800); },
+      ThrowsMessage<Error>(HasSubstr("[graphs] vertices = " + std::to_string(enough) + " for this run")));
+  EXPECT_THAT([&] { open(enough, 1'000'000'000); },
+              ThrowsMessage<Error>(HasSubstr("that may come together")));
 }
 
 }  // namespace

@@ -59,11 +59,6 @@ inline float silu_slope(float x) {
   return gate * (1.0f + x * (1.0f - gate));
 }
 
-inline float sigmoid_slope(float x) {
-  const float gate = sigmoid(x);
-  return gate * (1.0f - gate);
-}
-
 }  // namespace
 
 std::unique_ptr<Kernel> add_cpu(const KernelShape& shape) {
@@ -104,7 +99,7 @@ std::unique_ptr<Kernel> sigmoid_cpu(const KernelShape& shape) {
 }
 
 std::unique_ptr<Kernel> sigmoid_grad_cpu(const KernelShape& shape) {
-  return map_pairs(shape, [](float dy, float x) { return dy * sigmoid_slope(x); });
+  return map_pairs(shape, [](float dy, float y) { return dy * (y * (1.0f - y)); });
 }
 
 std::unique_ptr<Kernel> tanh_cpu(const KernelShape& shape) {

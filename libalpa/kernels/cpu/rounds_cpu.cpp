@@ -64,10 +64,7 @@ void apply(RowFunction function, float factor, std::int64_t n, const float* a, c
       return;
     case RowFunction::sigmoid_grad:
 #pragma omp simd
-      for (std::int64_t i = 0; i < n; ++i) {
-        const float gate = alpa::sigmoid(b[i]);
-        to[i] = a[i] * (gate * (1.0f - gate));
-      }
+      for (std::int64_t i = 0; i < n; ++i) to[i] = a[i] * (b[i] * (1.0f - b[i]));
       return;
     case RowFunction::tanh_grad:
 #pragma omp simd

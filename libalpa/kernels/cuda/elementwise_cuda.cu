@@ -124,10 +124,7 @@ struct Sigmoid {
 };
 
 struct SigmoidGrad {
-  __device__ float operator()(float dy, float x) const {
-    const float gate = sigmoid(x);
-    return dy * gate * (1.0f - gate);
-  }
+  __device__ float operator()(float dy, float y) const { return dy * (y * (1.0f - y)); }
 };
 
 struct Tanh {
