@@ -96,6 +96,18 @@ class Expansion {
     frame.published[step.scatter] = of->front();
   }
 
+  /// Why a vertex function cannot be used here; "": it can.
+  std::string unfit_for_vertices(const Block& block) const {
+    if (is_in_vertex_) return "a vertex function is used inside another one";
+    if (model_.graphs.empty())
+      return fmt::format(
+          "'{}' is a vertex function, and the model has no [graphs], whose vertices it is run for",
+          block.name);
+    if (model_.training.precision != Precision::f32)
+      return "vertex functions compute in f32: expected [training] precision = \"f32\"";
+    return "";
+  }
+
   /// Takes the function's nodes, those from `first` on, apart.
   void form(const Step& step, const Block& block, Frame& inner, NodeIndex first) {
     std::vector<ValueIndex> states;
@@ -241,11 +253,8 @@ class Expansion {
     if (inner.depth == 1) weights_.begin_layer(step, path);
     for (std::size_t i = 0; i < block.inputs.size(); ++i) inner.values[block.inputs[i]] = (*of)[i];
     for (const WeightDefinition& weight : block.weights) weights_.add(weight, inner);
-    if (block.is_vertex && (model_.graphs.empty() || is_in_vertex_)) {
-      faults_.add(step.place, is_in_vertex_ ? "a vertex function is used inside another one"
-                                            : fmt::format("'{}' is a vertex function, and the model has no "
-                                                          "[graphs], whose vertices it is run for",
-                                                          block.name));
+    if (const std::string why = block.is_vertex ? unfit_for_vertices(block) : ""; !why.empty()) {
+      faults_.add(step.place, why);
       poison(step, frame);
       return;
     }

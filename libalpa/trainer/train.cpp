@@ -6,7 +6,6 @@
 
 #include "libalpa/base/clock.h"
 #include "libalpa/base/error.h"
-#include "libalpa/base/options.h"
 #include "libalpa/base/units.h"
 #include "libalpa/checkpoint/executor_states.h"
 #include "libalpa/cluster/cluster_parts.h"
@@ -60,9 +59,10 @@ class Run {
         training_(lower(graph, plan, Purpose::train, kind_of_kernels())),
         evaluation_(lower(graph, plan, Purpose::evaluate, kind_of_kernels())),
         data_(open_training_data(settings.data, graph, options,
-                                 settings.evaluation_data.empty() ? SampleOrder::usual_held_out : 0)) {
+                                 settings.evaluation_data.empty() ? SampleOrder::usual_held_out : 0,
+                                 settings.batching)) {
     if (!settings.evaluation_data.empty())
-      evaluation_data_ = open_training_data(settings.evaluation_data, graph, options, 1);
+      evaluation_data_ = open_training_data(settings.evaluation_data, graph, options, 1, settings.batching);
     verify(training_);
     verify(evaluation_);
     const Program* const programs[] = {&training_, &evaluation_};

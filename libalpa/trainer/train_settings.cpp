@@ -8,6 +8,10 @@ namespace alpa {
 void describe(TrainSettings& s, OptionsVisitor& visit) {
   visit.field("steps", s.steps, "end after that many steps of the run; 0: as the model file says",
               at_least(0));
+  const std::span<const Word<BatchingPolicy>> policies = batching_policies();
+  visit.field("batching", s.batching,
+              "which vertices of a model over graphs are computed together, of a group of samples",
+              {policies.begin(), policies.end()});
   visit.field("accept_changed_data", s.accept_changed_data,
               "go on though the data, its split or the order of samples are not those of the checkpoint");
   visit.field("checkpoint_every", s.checkpoint_every, "steps between checkpoints; 0: at the end only",

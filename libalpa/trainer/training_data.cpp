@@ -47,14 +47,15 @@ TrainingData open_token_data(const std::string& data, const Graph& graph, const 
 
 /// Inputs of graphs are tokens, labels and structure.
 TrainingData open_graph_data(const std::string& data, std::span<const Input> inputs, const Graph& graph,
-                             const TrainingOptions& options, double held_out_fraction) {
+                             const TrainingOptions& options, double held_out_fraction,
+                             BatchingPolicy batching) {
   const Shape& structure = value_of(graph, inputs[2].value).type.shape;
   const GraphRoom room{options.group_samples, structure[1], structure[2] - 1};
   TrainingData opened;
   opened.graphs = open_graphs(data, {inputs[0].below, inputs[1].below, room.children});
   opened.reader = std::make_unique<GraphBatches>(
       *opened.graphs, SampleOrder::of_rows(opened.graphs->samples(), options, held_out_fraction), room,
-      BatchingPolicy::frontier, options.steps * options.batch);
+      batching, options.steps * options.batch);
   return opened;
 }
 
@@ -67,9 +68,9 @@ std::string content_of(const TrainingData& data) {
 }  // namespace
 
 TrainingData open_training_data(const std::string& data, const Graph& graph, const TrainingOptions& options,
-                                double held_out_fraction) {
+                                double held_out_fraction, BatchingPolicy batching) {
   if (graph.inputs.front().kind == InputKind::vertices)
-    return open_graph_data(data, graph.inputs, graph, options, held_out_fraction);
+    return open_graph_data(data, graph.inputs, graph, options, held_out_fraction, batching);
   std::vector<ArrayInput> inputs;
   for (const Input& input : graph.inputs) {
     if (input.kind != InputKind::data) continue;

@@ -4,6 +4,7 @@
 
 #include "libalpa/checkpoint/data_identity.h"
 #include "libalpa/dataset/array_source.h"
+#include "libalpa/dataset/graph_packing.h"
 #include "libalpa/dataset/graph_source.h"
 #include "libalpa/dataset/token_source.h"
 #include "libalpa/graph/graph.h"
@@ -24,7 +25,8 @@ struct TrainingData {
 /// for one sample, has ids that the model does not know, or where a model of tokens looks up none. See
 /// SampleOrder for what is held out.
 TrainingData open_training_data(const std::string& data, const Graph&, const TrainingOptions&,
-                                double held_out_fraction);
+                                double held_out_fraction,
+                                BatchingPolicy batching = BatchingPolicy::frontier);
 
 /// What the samples are of. Reads the data (content_fingerprint()); `evaluation` may be nullptr.
 DataIdentity data_identity(const TrainingData& data, const TrainingData* evaluation, const TrainingOptions&);

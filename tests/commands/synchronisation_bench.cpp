@@ -1,111 +1,27 @@
 // What ways to bring gradients together take, beside formulas of bytes, link rate and arithmetic that know
 // nothing of the planner.
 //
-//   bench_synchronisation [--check] [--row ROW] [--rounds N] [--steps N] [--plot FILE.svg]
+//   bench_synchronisation [--check] [--row ROW] [--hosts 4|8] [--rounds N] [--steps N] [--plot FILE.svg]
 //     ROW: overlap, hybrid, crossover, buckets, priority, zero, owners, parts, servers, staleness, sparse,
 //     wire, low-rank, delay, presets, published, bandwidth, pairs
 //
 // A perceptron of equal layers (sparse: NeuMF), data-parallel over four emulated hosts of one rank at 1
-// Gbit/s; computations are emulated. Medians of rounds in turn. Targets stand in
+// Gbit/s, or eight at 200 Mbit/s; computations are emulated. Medians of rounds in turn. Targets stand in
 // synchronisation_targets.toml; with --check the exit status says whether all are reached.
 #include <fmt/core.h>
 
 #include <cmath>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "libalpa/base/toml_document.h"
-#include "libalpa/plan/plan_file.h"
 #include "tests/commands/prediction_pairs.h"
 #include "tests/commands/presets_table.h"
 #include "tests/commands/synchronisation_formula.h"
-#include "tests/commands/timed_runs.h"
+#include "tests/commands/synchronisation_runs.h"
 
 namespace alpa {
 namespace {
-
-/// How the perceptron is trained.
-struct Way {
-  std::string options;  ///< of alpa-plan
-  const char* model = "model.toml";
-  int servers = 0;  ///< further hosts
-
-  std::string text() const {
-    return options + (std::string_view(model) == "model.toml" ? "" : fmt::format(", {}", model)) +
-           (servers > 0 ? fmt::format(" --servers {}", servers) : "");
-  }
-};
-
-class Measuring {
- public:
-  Measuring(int samples, double tflops, double latency_us, int rounds, int steps, int clip = 0,
-            double mbit = kMbit)
-      : rounds_(rounds), steps_(steps), batch_(kHosts * samples), mbit_(mbit) {
-    runs_.written("model.toml", perceptron(static_cast<int>(kWidth), kLayers, kHosts * samples, clip));
-    runs_.written("bf16.toml",
-                  "base = \"model.toml\"\nname = \"bf16\"\n[training]\ngradient_wire = \"bf16\"\n");
-    runs_.written("low-rank.toml", fmt::format("base = \"model.toml\"\nname = \"low_rank\"\n[training]\n"
-                                               "gradient_compression = \"powersgd\"\ncompression_rank = {}\n",
-                                               kRank));
-    runs_.written("delayed.toml",
-                  "base = \"model.toml\"\nname = \"delayed\"\n[training]\ngradient_delay = 1\n");
-    runs_.written("one-layer.toml",
-                  fmt::format("base = \"model.toml\"\nname = \"one_layer\"\n[dimensions]\nmodel = {}\n"
-                              "layers = 1\n",
-                              kOneWidth));
-    for (const auto& [name, gradients] : {std::pair{"tables.toml", "dense"}, {"rows.toml", "sparse"}})
-      runs_.written(
-          name, fmt::format("base = \"{}/configs/models/ncf.toml\"\nname = \"{}\"\n[dimensions]\n"
-                            "users = {}\nitems = {}\nfactors = {}\nwidth = {}\n[training]\n"
-                            "batch = {}\nembedding_gradients = \"{}\"\n",
-                            ALPA_SOURCE_DIR, gradients, kIds, kIds, kNumbers, kNumbers, batch_, gradients));
-    cluster_ = runs_.written("cluster.toml",
-                             emulated_cluster(2 * kHosts, mbit, tflops, latency_us, 1e5, "CPU, emulated"));
-  }
-
-  Plan planned(const Way& way) const {
-    runs_.run(fmt::format(
-        "alpa-plan {} --cluster {} --devices {} --servers {} --micro-batches 1 {} --force --out {}",
-        runs_.path(way.model), cluster_, kHosts, way.servers, way.options, runs_.path("plan.h5")));
-    return read_plan(runs_.path("plan.h5"));
-  }
-
-  /// [way] Measured in turn; prints them beside what was predicted.
-  std::vector<double> run(const std::vector<Way>& ways) const {
-    std::vector<double> predicted;
-    std::vector<std::vector<double>> seconds(ways.size());
-    for (std::size_t w = 0; w < ways.size(); ++w) {
-      predicted.push_back(planned(ways[w]).prediction.step_s);
-      std::filesystem::rename(runs_.path("plan.h5"), plan_file(w));
-    }
-    for (int round = 0; round < rounds_; ++round)
-      for (std::size_t w = 0; w < ways.size(); ++w) {
-        const std::string run = runs_.path(fmt::format("run{}-{}", w, round));
-        const int hosts = kHosts + ways[w].servers;
-        runs_.run({hosts, hosts, fmt::format("{}", mbit_)},
-                  fmt::format("alpa-train {} --data synthetic:{} --threads 1 --steps {} --run-dir {} "
-                              "--device emulated",
-                              plan_file(w), std::max(1024, batch_), steps_, run));
-        seconds[w].push_back(TimedRuns::steps(run + "/emulated.jsonl").median_s);
-      }
-    std::vector<double> measured;
-    for (std::size_t w = 0; w < ways.size(); ++w) {
-      measured.push_back(median(seconds[w]));
-      fmt::print("  {:<52} predicted {:>7.1f} ms, measured {:>7.1f} ms\n", ways[w].text(), 1e3 * predicted[w],
-                 1e3 * measured[w]);
-    }
-    return measured;
-  }
-
- private:
-  std::string plan_file(std::size_t way) const { return runs_.path(fmt::format("plan{}.h5", way)); }
-
-  int rounds_, steps_, batch_;
-  double mbit_;  ///< of links
-  TimedRuns runs_;
-  std::string cluster_;
-};
 
 /// One by one, as the formulas have them.
 const std::string kSums = "--method data-parallel --sync each",
@@ -160,8 +76,9 @@ void hybrid_row(const Options& o, HeldTargets& tally) {
 void crossover_row(const Options& o, HeldTargets& tally) {
   constexpr double flops_per_s = 5e10;
   // Poseidon's K* = 2 M N / (P (M + N)), with the time that the products take in the balance.
-  const double mn = kWidth * kWidth,
-               most = 2 * mn / (kHosts * (2 * kWidth + 2 * mn * kBytesPerS / (4 * flops_per_s)));
+  const double mn = scale.width * scale.width,
+               most = 2 * mn /
+                      (scale.hosts * (2 * scale.width + 2 * mn * scale.bytes_per_s() / (4 * flops_per_s)));
   fmt::print(
       "samples a device up to which factors are cheaper, by the formula {:.1f}: {:.1f} GFLOP/s a device\n",
       most, flops_per_s / 1e9);
@@ -238,11 +155,11 @@ void owners_row(const Options& o, HeldTargets& tally) {
 void parts_row(const Options& o, HeldTargets& tally) {
   constexpr int samples = 16;
   constexpr double flops_per_s = 1e15;  // so that nothing but sums counts
-  fmt::print("one weight of {} x {}, in parts at owners\n", kOneWidth, kOneWidth);
+  fmt::print("one weight of {} x {}, in parts at owners\n", scale.one_width, scale.one_width);
   const std::string one = "--method data-parallel --sync one --owners searched";
   const Measuring measuring(samples, flops_per_s / 1e12, 50, o.rounds, o.steps);
   const std::vector<int> parts{1, 2, 4, 8, 16};
-  std::vector<Way> ways;
+  std::vector<PlannedWay> ways;
   for (const int each : parts)
     ways.push_back({fmt::format("{} --owner-parts {}", one, each), "one-layer.toml"});
   const std::vector<double> s = measuring.run(ways);
@@ -257,37 +174,37 @@ void parts_row(const Options& o, HeldTargets& tally) {
   tally.hold(
       fmt::format("parts, of which {} are the fewest of the fastest, to a step of twice as many", fewest),
       static_cast<double>(searched), searched >= fewest / 2 && searched <= 2 * fewest);
-  hold_gain(o, tally, kHosts, s[0] / std::ranges::min(s));
+  hold_gain(o, tally, scale.hosts, s[0] / std::ranges::min(s));
 }
 
 /// Sums alone, with the help of further hosts (BytePS, OSDI'20).
 void servers_row(const Options& o, HeldTargets& tally) {
   constexpr int samples = 16;
   constexpr double flops_per_s = 1e15;  // so that nothing but sums counts
-  constexpr double mbit = 200;          // as twice the hosts send all the time, which takes cores
+  const double mbit = scale.mbit_of_servers;
   const std::string one = "--method data-parallel --sync one";
-  fmt::print("hosts that help {} others to add up, at {} Mbit/s\n", kHosts, mbit);
+  fmt::print("hosts that help {} others to add up, at {} Mbit/s\n", scale.hosts, mbit);
   const std::vector<double> s =
       Measuring(samples, flops_per_s / 1e12, 50, o.rounds, o.steps, 0, mbit)
-          .run({{one}, {one, "model.toml", kHosts / 2}, {one, "model.toml", kHosts}});
+          .run({{one}, {one, "model.toml", scale.hosts / 2}, {one, "model.toml", scale.hosts}});
   const auto gain = [](int servers) { return Formula::served_s(0) / Formula::served_s(servers); };
-  hold_gain(o, tally, gain(kHosts / 2), s[0] / s[1]);
-  hold_gain(o, tally, gain(kHosts), s[0] / s[2]);
+  hold_gain(o, tally, gain(scale.hosts / 2), s[0] / s[1]);
+  hold_gain(o, tally, gain(scale.hosts), s[0] / s[2]);
 }
 
 /// Servers that hold the states, as many as devices: what goes there and comes back in the step, or beside
 /// later ones.
 void staleness_row(const Options& o, HeldTargets& tally) {
   constexpr int samples = 512;
-  constexpr double mbit = 200;  // as all hosts send all the time, which takes cores
+  const double mbit = scale.mbit_of_servers;
   Formula formula{samples, 1};
   formula.flops_per_s = (formula.forward_s() + formula.backward_s()) / Formula::exchange_s(mbit);
   fmt::print(
       "parameters from servers, {} Mbit/s, which takes as long as forward and backward: {:.1f} GFLOP/s\n",
       mbit, formula.flops_per_s / 1e9);
-  std::vector<Way> ways;
+  std::vector<PlannedWay> ways;
   for (const int staleness : {0, 1})
-    ways.push_back({fmt::format("--staleness {}", staleness), "model.toml", kHosts});
+    ways.push_back({fmt::format("--staleness {}", staleness), "model.toml", scale.hosts});
   const std::vector<double> s =
       Measuring(samples, formula.flops_per_s / 1e12, 50, o.rounds, o.steps, 0, mbit).run(ways);
   hold_gain(o, tally, formula.stale_s(0, mbit) / formula.stale_s(1, mbit), s[0] / s[1]);
@@ -295,8 +212,8 @@ void staleness_row(const Options& o, HeldTargets& tally) {
 
 /// Gradients of tables as sums, as rows of ids, and as rows of ids that differ.
 void sparse_row(const Options& o, HeldTargets& tally) {
-  const Formula formula{4096, 1e12};
-  fmt::print("{} tables of {} rows, {} ids a device\n", kTables, kIds, formula.samples);
+  const Formula formula{scale.looked_up, 1e12};
+  fmt::print("{} tables of {} rows, {} ids a device\n", kTables, scale.ids, formula.samples);
   const std::string rows = "--method parallax --sync each";
   const std::vector<double> s =
       Measuring(static_cast<int>(formula.samples), formula.flops_per_s / 1e12, 50, o.rounds, o.steps)
@@ -367,6 +284,11 @@ constexpr Row kRows[] = {
     {"low-rank", low_rank_row},   {"delay", delay_row},         {"presets", presets_row},
     {"published", published_row}, {"bandwidth", bandwidth_row}, {"pairs", pairs_row}};
 
+const Scale& scale_of(const std::string& hosts) {
+  if (hosts != "4" && hosts != "8") throw Error(ErrorKind::usage, "--hosts " + hosts, "4 or 8");
+  return hosts == "4" ? kScaleOf4 : kScaleOf8;
+}
+
 int run(const std::vector<std::string>& words) {
   bool check = false;
   std::string row;
@@ -374,6 +296,7 @@ int run(const std::vector<std::string>& words) {
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (words[i] == "--check") check = true;
     if (i + 1 < words.size() && words[i] == "--row") row = words[i + 1];
+    if (i + 1 < words.size() && words[i] == "--hosts") scale = scale_of(words[i + 1]);
     if (i + 1 < words.size() && words[i] == "--plot") options.plot = words[i + 1];
     if (i + 1 < words.size() && words[i] == "--rounds") options.rounds = std::stoi(words[i + 1]);
     if (i + 1 < words.size() && words[i] == "--steps") options.steps = std::stoi(words[i + 1]);
@@ -390,7 +313,7 @@ int run(const std::vector<std::string>& words) {
   options.near_published = document.root().number("near_published");
   options.predictions = {document.root().number("median_error"), document.root().number("kendall_tau")};
   document.finish();
-  fmt::print("{} emulated hosts of one rank, {} Mbit/s, computations emulated\n\n", kHosts, kMbit);
+  fmt::print("{} emulated hosts of one rank, {} Mbit/s, computations emulated\n\n", scale.hosts, scale.mbit);
   HeldTargets tally;
   for (const Row& each : kRows)
     if (row.empty() || row == each.name) {

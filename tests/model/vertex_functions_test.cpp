@@ -120,6 +120,9 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{
             model_text(kGood, "h = \"width\"", "vocabulary = 9\nclasses = 4\nchildren = 65\nvertices = 5\n"),
             "'children' is 65, expected an integer from 1 to 64"},
+        Wrong{model_text(kGood).replace(model_text(kGood).find("batch = 4"), 9,
+                                        "batch = 4\nprecision = \"bf16\""),
+              "vertex functions compute in f32: expected [training] precision"},
         Wrong{model_text(kGood + "{metric = \"sum\", of = \"y\"},\n"), "a vertex function has no metrics"},
         Wrong{model_text(kGather + kProduct + kSum + "{op = \"gelu\", of = \"y\", as = \"y\"},\n" + kScatter),
               "operator 'gelu' cannot be done round by round"}));

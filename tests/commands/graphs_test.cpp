@@ -1,0 +1,84 @@
+// Models over graphs that come with the data, from a file of trees to a trained model.
+#include <gmock/gmock.h>
+
+#include "tests/commands/workplace.h"
+
+namespace alpa {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+class Graphs : public Workplace {
+ protected:
+  void SetUp() override { write("trees.toml", model(56)); }
+
+  /// A small Tree-LSTM with room for so many vertices of each sample.
+  static std::string model(int vertices) {
+    return "base = \"" ALPA_SOURCE_DIR
+           "/configs/models/tree-lstm.toml\"\nname = \"trees\"\n[graphs]\nvocabulary = \"vocabulary\"\n"
+           "classes = \"classes\"\nchildren = \"children\"\nvertices = " +
+           std::to_string(vertices) +
+           "\n[dimensions]\nembedding = 24\nhidden = 24\n[training]\nbatch = 64\nlearning_rate = 1e-2\n"
+           "warmup_steps = 5\nsteps = 600\n";
+  }
+
+  void make_trees() const {
+    const CommandResult made = run("alpa-train convert synthetic-trees:4000 --order kept --out trees.h5");
+    ASSERT_EQ(made.status, 0) << made.output;
+  }
+};
+
+// What is planted in the labels is more than that most of them are alike (the third of five, 69 %).
+TEST_F(Graphs, AreLearntOnTwoRanksFromAFileOfTrees) {
+  make_trees();
+  make_plan("plan", "--devices 2 --method data-parallel", "trees.toml");
+  const CommandResult trained =
+      run("alpa-train plan.h5 --data trees.h5 --run-dir run --threads 1 --evaluate-every 600", 2);
+  ASSERT_EQ(trained.status, 0) << trained.output;
+  const std::size_t logged = trained.output.find("step 600: held-out loss ");
+  ASSERT_NE(logged, std::string::npos) << trained.output;
+  EXPECT_GT(std::stod(trained.output.substr(trained.output.find("accuracy ", logged) + 9)), 0.75)
+      << trained.output;
+}
+
+TEST_F(Graphs, GoOnWithTheBitsOfTheUninterruptedRun) {
+  make_plan("plan", "--devices 2 --method zero-2", "trees.toml");
+  const std::string training = "alpa-train plan.h5 --data synthetic-trees:300 --threads 1 --run-dir ";
+  for (const char* part : {"whole --steps 8", "halves --steps 4", "halves --steps 8 --resume must"}) {
+    const CommandResult trained = run(training + part, 2);
+    ASSERT_EQ(trained.status, 0) << trained.output;
+  }
+  EXPECT_EQ(difference(checkpoint("whole", 8), checkpoint("halves", 8)), "");
+  EXPECT_EQ(numbers("whole", "loss"), numbers("halves", "loss"));
+}
+
+// In whatever rounds vertices are computed, each row is computed alike; sums over rows come in another order.
+TEST_F(Graphs, HaveTheSameLossesUnderEveryPolicy) {
+  make_plan("plan", "--method serial", "trees.toml");
+  std::vector<std::vector<double>> losses;
+  for (const std::string policy : {"frontier", "agenda", "per-sample", "serial"}) {
+    const CommandResult trained =
+        run("alpa-train plan.h5 --data synthetic-trees:300 --threads 1 --steps 4 --run-dir " + policy +
+            " --batching " + policy);
+    ASSERT_EQ(trained.status, 0) << trained.output;
+    losses.push_back(numbers(policy, "loss"));
+  }
+  EXPECT_EQ(losses[1], losses[0]);  // one vertex function: DyNet's agenda takes what Cavs's frontier has
+  for (const std::vector<double>& each : losses)
+    EXPECT_THAT(each, testing::Pointwise(testing::DoubleNear(1e-5), losses[0]));
+}
+
+TEST_F(Graphs, ThatDoNotFitAreRefusedBeforeTheFirstStep) {
+  write("small.toml", model(40));
+  make_plan("plan", "--method serial", "small.toml");
+  const CommandResult refused =
+      run("alpa-train plan.h5 --data synthetic-trees:300 --run-dir run --threads 1 --dry-run");
+  EXPECT_EQ(refused.status, 3) << refused.output;
+  EXPECT_THAT(refused.output, AllOf(HasSubstr("32 samples that come together in this run have "),
+                                    HasSubstr("try: [graphs] vertices = ")));
+  EXPECT_TRUE(names_in(".").size() > 0 && !std::filesystem::exists(path("run")));
+}
+
+}  // namespace
+}  // namespace alpa
