@@ -45,6 +45,8 @@ class BodyCheck {
       check_step(step);
       check_states(step, block);
     }
+    if (block.is_vertex && (block.states.empty() || block.inputs.empty()))
+      faults_.add(block.place, "a vertex function has states that vertices publish, and an input");
     for (const NamedExpression& state : block.states) check_state(state, block);
     for (const std::string& output : block.outputs) use(output, block.place, "output");
     report_unused();
@@ -168,11 +170,7 @@ class BodyCheck {
 
   void check_states(const Step& step, const Block& block) {
     const std::string& state = step.gather.empty() ? step.scatter : step.gather;
-    if (state.empty()) {
-      if (block.is_vertex && !step.metric.empty())
-        faults_.add(step.place, "a vertex function has no metrics; let it give the value");
-      return;
-    }
+    if (state.empty()) return;
     const std::vector<std::string> names =
         names_of(block.states, [](const NamedExpression& each) { return each.name; });
     if (!contains(names, state))

@@ -81,8 +81,21 @@ class Expansion {
     const std::optional<std::int64_t> width = state_width(block, step.gather, frame);
     const ValueIndex rows = frame.values.at(block.inputs[0]);
     if (!width || rows == kPoisoned || structure_ == kPoisoned) return kPoisoned;
+    if (!is_of_vertices(builder_.type(rows))) {
+      frame.fault(block.place,
+                  fmt::format("the first input of a vertex function is {}, expected f32 rows of the "
+                              "vertices, as an embedding gives them",
+                              type_text(builder_.type(rows))));
+      return kPoisoned;
+    }
     return alpa::add_gather(builder_, rows, structure_, state_index(block, step.gather), *width,
                             frame.holds(step.sum, step.place));
+  }
+
+  bool is_of_vertices(const TensorType& type) const {
+    const Shape& structure = builder_.type(structure_).shape;
+    return type.dtype == DType::f32 && type.shape.size() == 3 && type.shape[0] == structure[0] &&
+           type.shape[1] == structure[1];
   }
 
   void publish(const Step& step, const Block& block, Frame& frame) {
@@ -90,7 +103,8 @@ class Expansion {
     const std::optional<std::int64_t> width = state_width(block, step.scatter, frame);
     if (!of || !width) return;
     const TensorType& type = builder_.type(of->front());
-    if (type.shape.size() != 3 || type.shape.back() != *width)
+    if (structure_ == kPoisoned) return;
+    if (!is_of_vertices(type) || type.shape.back() != *width)
       return frame.fault(step.place, fmt::format("'{}' is published as {}, expected rows of {}", step.scatter,
                                                  type_text(type), *width));
     frame.published[step.scatter] = of->front();
@@ -147,6 +161,8 @@ class Expansion {
   }
 
   void add_to_metric(const Step& step, const Frame& frame) {
+    if (is_in_vertex_)
+      return frame.fault(step.place, "a vertex function has no metrics; let it give the value");
     const std::optional<std::vector<ValueIndex>> of = operands(step, frame);
     if (!of) return;
     if (builder_.type(of->front()).dtype == DType::i32)

@@ -70,7 +70,12 @@ class ModelReader {
   static std::map<std::string, Block> blocks_of(const BlockReader& reader, const TomlTable& root) {
     std::map<std::string, Block> blocks;
     if (root.has("block")) blocks = reader.read_blocks(root.table("block"));
-    if (root.has("vertex")) blocks.merge(reader.read_blocks(root.table("vertex"), true));
+    if (!root.has("vertex")) return blocks;
+    for (auto& [name, function] : reader.read_blocks(root.table("vertex"), true)) {
+      if (blocks.contains(name))
+        root.table("vertex").value(name).fault(fmt::format("there is a block '{}' too", name));
+      blocks[name] = std::move(function);
+    }
     return blocks;
   }
 

@@ -1,3 +1,6 @@
+#include <fmt/core.h>
+
+#include "libalpa/base/error.h"
 #include "libalpa/graph/graph.h"
 #include "libalpa/ops/catalog.h"
 
@@ -22,6 +25,26 @@ std::vector<ValueIndex> concat_gradient(GraphBuilder& g, const Node& node, std::
   return gradients;
 }
 
+void check_part(const OpCall& call, std::int64_t part, std::int64_t whole) {
+  const std::int64_t begin = call.attributes.integer("begin");
+  if (begin + part > whole)
+    throw Error(ErrorKind::input,
+                fmt::format("{} elements from {} on are no part of {}", part, begin, whole));
+}
+
+ShardingRule slice_rule(const OpCall& call) {
+  ShardingRule rule =
+      parse_rule("... e -> ... c | whole e c", call.operands, size_attributes(call.attributes));
+  check_part(call, call.attributes.integer("size_c"), call.operands[0].shape.back());
+  return rule;
+}
+ShardingRule slice_grad_rule(const OpCall& call) {
+  ShardingRule rule =
+      parse_rule("... c -> ... e | whole c e", call.operands, size_attributes(call.attributes));
+  check_part(call, call.operands[0].shape.back(), call.attributes.integer("size_e"));
+  return rule;
+}
+
 std::vector<ValueIndex> slice_gradient(GraphBuilder& g, const Node& node, std::span<const ValueIndex> dy) {
   const Attributes of{{"begin", node.attributes.integer("begin")},
                       {"size_e", g.type(node.operands[0]).shape.back()}};
@@ -43,7 +66,8 @@ constinit const OpDef concat{
 // x [... e] -> [... c]: `size_c` channels from `begin` on.
 constinit const OpDef slice{
     .name = "slice",
-    .rule = "... e -> ... c | whole e c",
+    .rule = "",
+    .make_rule = slice_rule,
     .linear_operands = 1,
     .flops_per_point = 0,
     .gradient = slice_gradient,
@@ -54,7 +78,8 @@ constinit const OpDef slice{
 // dy [... c] -> [... e]: its channels from `begin` on, and 0 elsewhere.
 constinit const OpDef slice_grad{
     .name = "slice_grad",
-    .rule = "... c -> ... e | whole c e",
+    .rule = "",
+    .make_rule = slice_grad_rule,
     .linear_operands = 1,
     .flops_per_point = 0,
     .internal = true,

@@ -14,11 +14,26 @@
 namespace alpa {
 namespace {
 
+/// Whether each row of the result is the product of that row of one operand and of a weight, the other.
+bool multiplies_rows(const Graph& graph, const Node& node) {
+  const std::vector<TensorType> types = operand_types(graph, node);
+  const ShardingRule rule = rule_of(*node.op, {types, node.attributes});
+  for (const std::size_t rows : {0, 1}) {
+    const std::vector<DimensionFactors>&of = rule.operands[rows], &weight = rule.operands[1 - rows],
+          &result = rule.results[0];
+    if (of.size() != 3 || weight.size() != 2 || result.size() != 3) continue;
+    if (of[0] != result[0] || of[1] != result[1]) continue;
+    if (std::pair(weight[0], weight[1]) == std::pair(of[2], result[2]) ||
+        std::pair(weight[1], weight[0]) == std::pair(of[2], result[2]))
+      return true;
+  }
+  return false;
+}
+
 /// Whether rounds can do it for a row: products with a weight, and what works element by element.
 bool works_on_rows(const Graph& graph, const Node& node) {
-  const auto rank = [&](ValueIndex value) { return graph.values[value].type.shape.size(); };
-  if (node.op == &ops::einsum)
-    return rank(node.operands[0]) + rank(node.operands[1]) == 5 && rank(node.results[0]) == 3;
+  if (node.op == &ops::einsum) return multiplies_rows(graph, node);
+  if (node.op == &ops::bias_add) return graph.values[node.operands[1]].type.shape.size() == 1;
   return node.op == &ops::gather || node.op == &ops::slice || node.op == &ops::concat ||
          row_function_of(*node.op).has_value();
 }
@@ -31,21 +46,32 @@ std::map<ValueIndex, ValueIndex> form_rounds(GraphBuilder& g, NodeIndex first, V
   std::vector<NodeIndex> nodes, in, before, after;
   for (const NodeIndex n : graph.nodes.indices())
     if (!(n < first)) nodes.push_back(n);
+  // What is gathered is there in the rounds alone, whatever it leads to.
   std::set<ValueIndex> waits, leads(states.begin(), states.end());
+  ValueIndex rows;
   for (const NodeIndex n : nodes) {
     const Node& node = graph.nodes[n];
+    if (node.op == &ops::gather) {
+      rows = node.operands[0];
+      leads.insert(node.results[0]);
+    }
     if (node.op == &ops::gather ||
         std::ranges::any_of(node.operands, [&](ValueIndex operand) { return waits.contains(operand); }))
       waits.insert(node.results.begin(), node.results.end());
   }
+  if (rows < 0) throw Error(ErrorKind::input, "nothing is gathered, so that no vertex waits for another");
+  const auto has_rows = [&](ValueIndex value) {
+    const Shape &shape = graph.values[value].type.shape, &of = graph.values[structure].type.shape;
+    return shape.size() == 3 && shape[0] == of[0] && shape[1] == of[1];
+  };
   std::set<NodeIndex> inside;
   for (auto n = nodes.rbegin(); n != nodes.rend(); ++n) {
     const Node& node = graph.nodes[*n];
     const bool leading =
         std::ranges::any_of(node.results, [&](ValueIndex result) { return leads.contains(result); });
     if (!leading) continue;
-    // A slice costs nothing in the rounds.
-    if (!waits.contains(node.results[0]) && node.op != &ops::slice) continue;
+    // A slice of rows costs nothing in the rounds.
+    if (!waits.contains(node.results[0]) && !(node.op == &ops::slice && has_rows(node.operands[0]))) continue;
     inside.insert(*n);
     leads.insert(node.operands.begin(), node.operands.end());
   }
@@ -56,11 +82,10 @@ std::map<ValueIndex, ValueIndex> form_rounds(GraphBuilder& g, NodeIndex first, V
       throw Error(
           ErrorKind::input,
           fmt::format("'{}' waits for what children publish, and leads to what is published; operator '{}' "
-                      "cannot be done round by round",
-                      node.name, node.op->name),
-          "einsum with a weight, bias_add, add, mul, scale, sigmoid, tanh, relu, slice or concat");
+                      "cannot be done round by round, expected an einsum of rows with a weight [in, out], "
+                      "bias_add with a bias [width], add, mul, scale, sigmoid, tanh, relu, slice or concat",
+                      node.name, node.op->name));
 
-  const ValueIndex rows = graph.nodes[in.front()].operands[0];
   BodyMaker maker(graph, rows, structure);
   maker.take(in);
   for (const ValueIndex state : states) maker.note(state);

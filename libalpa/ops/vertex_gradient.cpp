@@ -87,15 +87,24 @@ class VertexDifferentiator {
     if (parts.empty()) return sum;
     ValueIndex joined;
     std::int64_t end = 0;
-    for (const auto& [begin, part] : parts) {
-      if (begin != end) break;
+    const auto join = [&](ValueIndex part) {
       end += g_.type(part).shape.back();
       joined = joined < 0 ? part : g_.add("concat", {joined, part});
+    };
+    for (const auto& [begin, part] : parts) {
+      if (begin < end) throw Error(ErrorKind::input, "slices of a value overlap, expected them side by side");
+      if (begin > end) join(zeros(value, end, begin - end));
+      join(part);
     }
-    if (end != g_.type(value).shape.back())
-      throw Error(ErrorKind::input, "slices of a value do not make up the whole of it, or overlap",
-                  "slices side by side, each of which is used");
+    if (const std::int64_t width = g_.type(value).shape.back(); width > end)
+      join(zeros(value, end, width - end));
     return added(sum, joined);
+  }
+
+  /// The gradient of a part that leads nowhere.
+  ValueIndex zeros(ValueIndex of, std::int64_t begin, std::int64_t width) {
+    const ValueIndex part = g_.add("slice", {of}, {{"begin", begin}, {"size_c", width}});
+    return g_.add("scale", {part}, {{"factor", 0.0}});
   }
 
   const VertexBody& body_;

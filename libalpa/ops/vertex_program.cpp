@@ -197,11 +197,18 @@ class ProgramMaker {
     }
   }
 
+  /// Where a state has the rows of all rounds before: what a step makes is a result.
+  RowPlace kept(int state) const {
+    const auto result = std::ranges::find(body_.results, state);
+    if (!is_step(state) || result == body_.results.end()) return places_[index(state)];
+    return {RowPlace::In::result, static_cast<int>(result - body_.results.begin()), 0, 0, width(state)};
+  }
+
   void add_gather(int value) {
     const Attributes& of = step(value).attributes;
     const int state = body_.states[static_cast<std::size_t>(of.integer("state"))];
     program_.steps.push_back(
-        GatherRows{places_[index(state)], places_[index(value)], width(state), of.integer("sum", 0) != 0});
+        GatherRows{kept(state), places_[index(value)], width(state), of.integer("sum", 0) != 0});
   }
 
   void add_product(int value) {

@@ -36,8 +36,9 @@ std::int64_t most_of_run(const GraphSource& source, const SampleOrder& order, st
       most = std::max(most, vertices);
     }
   };
-  look_through(Split::training, samples);
-  if (order.windows(Split::held_out) > 0) look_through(Split::held_out, order.windows(Split::held_out));
+  if (order.windows(Split::training) > 0) look_through(Split::training, samples);
+  const std::int64_t held_out = order.windows(Split::held_out);  // evaluations take whole batches
+  if (held_out > 0) look_through(Split::held_out, held_out - held_out % group);
   return most;
 }
 
@@ -53,7 +54,7 @@ void check_room(const GraphSource& source, const SampleOrder& order, const Graph
       "and the model has room for {} ([graphs] vertices = {}, [training] "
       "group_samples = {})",
       fit, room.vertices, room.group);
-  if (samples > kMostLookedThrough)
+  if (samples > kMostLookedThrough && order.windows(Split::training) > 0)
     throw Error(ErrorKind::input,
                 fmt::format("{}: {} samples that may come together have {} vertices, {}",
                             source.description(), room.group, most, has),

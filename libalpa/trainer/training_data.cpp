@@ -47,15 +47,14 @@ TrainingData open_token_data(const std::string& data, const Graph& graph, const 
 
 /// Inputs of graphs are tokens, labels and structure.
 TrainingData open_graph_data(const std::string& data, std::span<const Input> inputs, const Graph& graph,
-                             const TrainingOptions& options, double held_out_fraction,
-                             BatchingPolicy batching) {
+                             const TrainingOptions& options, double held_out_fraction, const GraphUse& use) {
   const Shape& structure = value_of(graph, inputs[2].value).type.shape;
   const GraphRoom room{options.group_samples, structure[1], structure[2] - 1};
   TrainingData opened;
   opened.graphs = open_graphs(data, {inputs[0].below, inputs[1].below, room.children});
   opened.reader = std::make_unique<GraphBatches>(
       *opened.graphs, SampleOrder::of_rows(opened.graphs->samples(), options, held_out_fraction), room,
-      batching, options.steps * options.batch);
+      use.batching, (use.steps > 0 ? use.steps : options.steps) * options.batch);
   return opened;
 }
 
@@ -68,9 +67,9 @@ std::string content_of(const TrainingData& data) {
 }  // namespace
 
 TrainingData open_training_data(const std::string& data, const Graph& graph, const TrainingOptions& options,
-                                double held_out_fraction, BatchingPolicy batching) {
+                                double held_out_fraction, const GraphUse& use) {
   if (graph.inputs.front().kind == InputKind::vertices)
-    return open_graph_data(data, graph.inputs, graph, options, held_out_fraction, batching);
+    return open_graph_data(data, graph.inputs, graph, options, held_out_fraction, use);
   std::vector<ArrayInput> inputs;
   for (const Input& input : graph.inputs) {
     if (input.kind != InputKind::data) continue;

@@ -85,6 +85,17 @@ std::vector<ValueIndex> gated(Function& f) {
   return {g.add("add", {old, rest})};
 }
 
+/// States that are parts of one value, which nothing else has; one of its parts leads nowhere, another is
+/// shown alone, and so is what the children published.
+std::vector<ValueIndex> in_parts(Function& f) {
+  GraphBuilder& g = f.g;
+  const I h = f.e.hidden;
+  const ValueIndex sums = g.add("add", {f.product(f.gather(0, true), 4 * h), f.product(f.x, 4 * h)});
+  const ValueIndex both = g.add("mul", {sums, f.product(f.gather(1), 4 * h)});
+  g.add("relu", {g.add("add", {f.slice(both, 2 * h, h), f.slice(f.gather(1), 0, h)})});
+  return {f.slice(both, 0, h), f.slice(both, h, h)};
+}
+
 std::string operands_text(const Graph& graph, const Node& node, ValueIndex structure) {
   std::string text;
   for (const ValueIndex operand : node.operands)
@@ -101,8 +112,10 @@ void add_function(std::vector<OpCase>& cases, const Extents& e, std::vector<Valu
     if (node.op->name != "rounds") continue;
     cases.push_back({"rounds", operands_text(f.g.graph(), node, f.structure), node.attributes});
     std::vector<ValueIndex> gradients(node.results.size());
-    gradients[0] = f.g.input(InputKind::data, f.g.type(node.results[0]), "gradient");
-    node.op->gradient(f.g, node, gradients);
+    for (std::size_t r = 0; r < gradients.size(); ++r) {  // of the first alone, and of all
+      gradients[r] = f.g.input(InputKind::data, f.g.type(node.results[r]), "gradient");
+      if (r == 0 || r + 1 == gradients.size()) node.op->gradient(f.g, node, gradients);
+    }
   }
   for (const Node& node : f.g.graph().nodes)
     if (node.op->name == "rounds_grad")
@@ -112,7 +125,7 @@ void add_function(std::vector<OpCase>& cases, const Extents& e, std::vector<Valu
 }  // namespace
 
 void add_vertex_cases(std::vector<OpCase>& cases) {
-  for (const auto& write : {tree_lstm, tree_fc, gated})
+  for (const auto& write : {tree_lstm, tree_fc, gated, in_parts})
     for (const Extents& e : {Extents{2, 5, 2, 1, 2}, {4, 3, 2, 2, 3}, {3, 6, 1, 3, 3}, {2, 40, 3, 2, 37}})
       add_function(cases, e, write);
 }

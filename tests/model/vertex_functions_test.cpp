@@ -123,6 +123,12 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{model_text(kGood).replace(model_text(kGood).find("batch = 4"), 9,
                                         "batch = 4\nprecision = \"bf16\""),
               "vertex functions compute in f32: expected [training] precision"},
+        Wrong{model_text(kGood, ""), "a vertex function has states that vertices publish, and an input"},
+        Wrong{model_text("{op = \"slice\", of = \"x\", as = \"x\", begin = 2, size_c = 2},\n" + kGood),
+              "2 elements from 2 on are no part of 3"},
+        Wrong{model_text(kGood).replace(model_text(kGood).find("[vertex.cell]"), 0,
+                                        "[block.cell]\ninputs = [\"x\"]\noutputs = [\"x\"]\nsteps = []\n"),
+              "there is a block 'cell' too"},
         Wrong{model_text(kGood + "{metric = \"sum\", of = \"y\"},\n"), "a vertex function has no metrics"},
         Wrong{model_text(kGather + kProduct + kSum + "{op = \"gelu\", of = \"y\", as = \"y\"},\n" + kScatter),
               "operator 'gelu' cannot be done round by round"}));

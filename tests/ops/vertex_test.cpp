@@ -122,17 +122,43 @@ TEST(Rounds, RefuseWhatTheyCannotDo) {
                                      "operator 'layer_norm' cannot be done round by round")));
 }
 
-TEST(Rounds, WantSlicesThatMakeUpTheWhole) {
+TEST(Rounds, WantSlicesSideBySide) {
   Written f;
   const ValueIndex below = add_gather(f.g, f.x, f.structure, 0, 3, false);
-  const ValueIndex first =
-      f.g.add("slice", {below}, {{"begin", std::int64_t{0}}, {"size_c", std::int64_t{3}}});
-  const ValueIndex h = f.g.add("tanh", {first});
+  const auto slice = [&](std::int64_t begin) {
+    return f.g.add("slice", {below}, {{"begin", begin}, {"size_c", std::int64_t{3}}});
+  };
+  const ValueIndex h = f.g.add("add", {slice(0), slice(2)});
   EXPECT_THAT(
       [&] {
         form_rounds(f.g, NodeIndex(0), f.structure, {&h, 1}, 2);
       },
-      ThrowsMessage<Error>(HasSubstr("slices of a value do not make up the whole of it")));
+      ThrowsMessage<Error>(HasSubstr("slices of a value overlap")));
+}
+
+TEST(Rounds, WantSomethingGathered) {
+  Written f;
+  const ValueIndex h = f.g.add("tanh", {f.x});
+  EXPECT_THAT(
+      [&] {
+        form_rounds(f.g, NodeIndex(0), f.structure, {&h, 1}, 2);
+      },
+      ThrowsMessage<Error>(HasSubstr("nothing is gathered")));
+}
+
+// Products that mix rows, or work element by element, have the same ranks.
+TEST(Rounds, WantProductsOfRowsWithWeights) {
+  for (const char* equation : {"b v d, v u -> b u d", "b v d, v d -> b v d"}) {
+    Written f;
+    const ValueIndex below = add_gather(f.g, f.x, f.structure, 0, 3, true);
+    const ValueIndex h =
+        f.g.add("einsum", {below, f.weight({3, 3})}, {{"equation", std::string(equation)}}, "h");
+    EXPECT_THAT(
+        [&] {
+          form_rounds(f.g, NodeIndex(0), f.structure, {&h, 1}, 2);
+        },
+        ThrowsMessage<Error>(HasSubstr("operator 'einsum' cannot be done round by round")));
+  }
 }
 
 }  // namespace

@@ -129,5 +129,17 @@ TEST(GraphBatches, MayHaveRoomForTheOrderOfTheRunAlone) {
               ThrowsMessage<Error>(HasSubstr("that may come together")));
 }
 
+// All of it is held out; nothing is trained on.
+TEST(GraphBatches, LookThroughDataOfEvaluations) {
+  const std::unique_ptr<GraphSource> source = open_graphs("synthetic-trees:43", {30'000, 5, 2});
+  const SampleOrder order = SampleOrder::of_rows(source->samples(), options(), 1);
+  EXPECT_NO_THROW(GraphBatches(*source, order, {8, 80, 2}, BatchingPolicy::frontier, 1'000'000'000));
+  EXPECT_THAT(
+      [&] {
+        GraphBatches(*source, order, {8, 20, 2}, BatchingPolicy::frontier, 8);
+      },
+      ThrowsMessage<Error>(HasSubstr("8 samples that come together in this run")));
+}
+
 }  // namespace
 }  // namespace alpa
