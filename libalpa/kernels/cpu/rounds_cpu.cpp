@@ -153,13 +153,12 @@ class GroupRun {
         if (g.sum) std::fill_n(row, g.width, 0.0f);
         for (int c = 0; c < p_.children; ++c) {
           const std::int64_t at = child(begin_ + i, c);
-          const float* of = from.data + at * from.stride;
-          if (g.sum) {
-            if (at >= 0) add_row(of, g.width, row);
-          } else if (at >= 0) {
-            std::copy_n(of, g.width, row + c * g.width);
+          if (at < 0) {
+            if (!g.sum) std::fill_n(row + c * g.width, g.width, 0.0f);
+          } else if (g.sum) {
+            add_row(from.data + at * from.stride, g.width, row);
           } else {
-            std::fill_n(row + c * g.width, g.width, 0.0f);
+            std::copy_n(from.data + at * from.stride, g.width, row + c * g.width);
           }
         }
       }
