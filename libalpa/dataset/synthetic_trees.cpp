@@ -146,8 +146,9 @@ void SyntheticTrees::draw_chain(std::int64_t sample, VertexGraph& into) const {
     const std::int32_t token = place_of(draws.next(), word_shares_);
     const PlantedMeaning word = meaning_of_word(token);
     // What negates or intensifies, the word that follows it.
-    const PlantedMeaning told = before.kind == PlantedMeaning::Kind::plain ? word : meaning_of(before, word);
-    so_far = meaning_of(so_far, told);
+    const PlantedMeaning in_place =
+        before.kind == PlantedMeaning::Kind::plain ? word : meaning_of(before, word);
+    so_far = meaning_of(so_far, in_place);
     before = word;
     const std::int32_t child = vertex - 1;
     into.add(token, planted_label(so_far), std::span(&child, vertex == 0 ? 0 : 1));

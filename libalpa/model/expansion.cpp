@@ -81,7 +81,7 @@ class Expansion {
     const std::optional<std::int64_t> width = state_width(block, step.gather, frame);
     const ValueIndex rows = frame.values.at(block.inputs[0]);
     if (!width || rows == kPoisoned || structure_ == kPoisoned) return kPoisoned;
-    if (!is_of_vertices(builder_.type(rows))) {
+    if (!has_rows(builder_.type(rows), builder_.type(structure_))) {
       frame.fault(block.place,
                   fmt::format("the first input of a vertex function is {}, expected f32 rows of the "
                               "vertices, as an embedding gives them",
@@ -92,19 +92,13 @@ class Expansion {
                             frame.holds(step.sum, step.place));
   }
 
-  bool is_of_vertices(const TensorType& type) const {
-    const Shape& structure = builder_.type(structure_).shape;
-    return type.dtype == DType::f32 && type.shape.size() == 3 && type.shape[0] == structure[0] &&
-           type.shape[1] == structure[1];
-  }
-
   void publish(const Step& step, const Block& block, Frame& frame) {
     const std::optional<std::vector<ValueIndex>> of = operands(step, frame);
     const std::optional<std::int64_t> width = state_width(block, step.scatter, frame);
     if (!of || !width) return;
     const TensorType& type = builder_.type(of->front());
     if (structure_ == kPoisoned) return;
-    if (!is_of_vertices(type) || type.shape.back() != *width)
+    if (!has_rows(type, builder_.type(structure_)) || type.shape.back() != *width)
       return frame.fault(step.place, fmt::format("'{}' is published as {}, expected rows of {}", step.scatter,
                                                  type_text(type), *width));
     frame.published[step.scatter] = of->front();

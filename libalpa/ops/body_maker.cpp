@@ -2,7 +2,18 @@
 
 #include <algorithm>
 
+#include "libalpa/ops/vertex_states.h"
+
 namespace alpa {
+namespace {
+
+std::vector<ValueIndex> mapped(std::vector<ValueIndex> values, const std::map<ValueIndex, ValueIndex>& map) {
+  for (ValueIndex& value : values)
+    if (const auto found = map.find(value); found != map.end()) value = found->second;
+  return values;
+}
+
+}  // namespace
 
 BodyMaker::BodyMaker(const Graph& graph, ValueIndex rows, ValueIndex structure)
     : graph_(graph), row_operands_{rows, structure} {}
@@ -16,7 +27,7 @@ void BodyMaker::take(const std::vector<NodeIndex>& nodes) {
 }
 
 void BodyMaker::note(ValueIndex value) {
-  if (made_.contains(value)) return;
+  if (made_.contains(value) || value == row_operands_[1]) return;  // the structure is there
   std::vector<ValueIndex>& list = is_row(value) ? row_operands_ : weights_;
   if (std::ranges::find(list, value) == list.end()) list.push_back(value);
 }
@@ -44,6 +55,7 @@ VertexBody BodyMaker::body() const {
     body.steps.push_back({node.op, node.attributes, {}});
     for (const ValueIndex operand : node.operands) body.steps.back().of.push_back(number(operand));
   }
+  for (const ValueIndex value : given_) body.results.push_back(number(value));
   return body;
 }
 
@@ -54,20 +66,25 @@ std::vector<ValueIndex> BodyMaker::operands() const {
 }
 
 bool BodyMaker::is_row(ValueIndex value) const {
-  const Shape &shape = graph_.values[value].type.shape,
-              &structure = graph_.values[row_operands_[1]].type.shape;
-  return graph_.values[value].kind != ValueKind::state && shape.size() == 3 && shape[0] == structure[0] &&
-         shape[1] == structure[1];
+  const Value& of = graph_.values[value];
+  return of.kind != ValueKind::state && has_rows(of.type, graph_.values[row_operands_[1]].type);
+}
+
+void BodyMaker::give(ValueIndex value) {
+  if (made_.contains(value) && std::ranges::find(given_, value) == given_.end()) given_.push_back(value);
+}
+
+void BodyMaker::add_node(GraphBuilder& g, const char* op, const VertexBody& body, std::int64_t group,
+                         const std::string& name, std::map<ValueIndex, ValueIndex>& map) const {
+  Attributes attributes{{"rows", std::ssize(row_operands_)}, {"size_b", group}};
+  set_body(attributes, body);
+  const std::vector<ValueIndex> results = g.add_all(op, mapped(operands(), map), attributes, name);
+  for (std::size_t i = 0; i < given_.size(); ++i) map[given_[i]] = results[i];
 }
 
 void add_again(GraphBuilder& g, const Node& node, std::map<ValueIndex, ValueIndex>& map) {
-  std::vector<ValueIndex> operands;
-  for (const ValueIndex operand : node.operands) {
-    const auto found = map.find(operand);
-    operands.push_back(found == map.end() ? operand : found->second);
-  }
   const std::vector<ValueIndex> results =
-      g.add_all(node.op->name, std::move(operands), node.attributes, node.name);
+      g.add_all(node.op->name, mapped(node.operands, map), node.attributes, node.name);
   for (std::size_t i = 0; i < results.size(); ++i) map[node.results[i]] = results[i];
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 #include <map>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "libalpa/graph/graph.h"
@@ -20,16 +21,23 @@ class BodyMaker {
   /// A value from elsewhere that is no operand of the nodes.
   void note(ValueIndex);
 
+  /// Makes it a result, if a step makes it.
+  void give(ValueIndex);
+
   int number(ValueIndex) const;  ///< of a value in the body
-  VertexBody body() const;       ///< its operands and steps
+  VertexBody body() const;       ///< its operands, steps and results
   std::vector<ValueIndex> operands() const;
-  std::int64_t rows() const { return std::ssize(row_operands_); }  ///< operands before the weights
-  bool makes(ValueIndex value) const { return made_.contains(value); }
+
+  /// Adds the node of that operator: its operands are what the map makes of them, or the same; the first of
+  /// its results are those that were given, and go into the map.
+  void add_node(GraphBuilder&, const char* op, const VertexBody&, std::int64_t group, const std::string& name,
+                std::map<ValueIndex, ValueIndex>&) const;
 
  private:
   bool is_row(ValueIndex) const;
 
   const Graph& graph_;
+  std::vector<ValueIndex> given_;
   std::vector<ValueIndex> row_operands_, weights_;
   std::vector<NodeIndex> nodes_;
   std::set<ValueIndex> made_;

@@ -132,26 +132,14 @@ std::vector<ValueIndex> rounds_gradient(GraphBuilder& g, const Node& node, std::
   BodyMaker maker(gradient.graph, gradient.values[0], gradient.values[1]);
   maker.take(parts.in);
   for (const VertexGradient::Return& each : gradient.returns) maker.note(each.value);
+  for (const NodeIndex n : parts.after)
+    for (const ValueIndex operand : gradient.graph.nodes[n].operands) maker.give(operand);
+  for (const ValueIndex of : gradient.of_operands)
+    if (of >= 0) maker.give(of);
   VertexBody backward = maker.body();
   for (const VertexGradient::Return& each : gradient.returns)
     backward.returns.push_back({maker.number(each.value), each.state, each.to_each});
-  std::vector<ValueIndex> given;
-  const auto give = [&](ValueIndex value) {
-    if (maker.makes(value) && std::ranges::find(given, value) == given.end()) given.push_back(value);
-  };
-  for (const NodeIndex n : parts.after)
-    for (const ValueIndex operand : gradient.graph.nodes[n].operands) give(operand);
-  for (const ValueIndex of : gradient.of_operands)
-    if (of >= 0) give(of);
-  for (const ValueIndex value : given) backward.results.push_back(maker.number(value));
-
-  std::vector<ValueIndex> operands;
-  for (const ValueIndex operand : maker.operands()) operands.push_back(map.at(operand));
-  Attributes attributes{{"rows", maker.rows()}, {"size_b", node.attributes.integer("size_b")}};
-  set_body(attributes, backward);
-  const std::vector<ValueIndex> results =
-      g.add_all("rounds_grad", std::move(operands), attributes, node.name + ".grad");
-  for (std::size_t i = 0; i < given.size(); ++i) map[given[i]] = results[i];
+  maker.add_node(g, "rounds_grad", backward, node.attributes.integer("size_b"), node.name + ".grad", map);
   for (const NodeIndex n : parts.after) add_again(g, gradient.graph.nodes[n], map);
   std::vector<ValueIndex> of_operands;
   for (const ValueIndex of : gradient.of_operands) of_operands.push_back(of < 0 ? ValueIndex() : map.at(of));

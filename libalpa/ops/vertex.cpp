@@ -60,9 +60,9 @@ std::map<ValueIndex, ValueIndex> form_rounds(GraphBuilder& g, NodeIndex first, V
       waits.insert(node.results.begin(), node.results.end());
   }
   if (rows < 0) throw Error(ErrorKind::input, "nothing is gathered, so that no vertex waits for another");
-  const auto has_rows = [&](ValueIndex value) {
-    const Shape &shape = graph.values[value].type.shape, &of = graph.values[structure].type.shape;
-    return shape.size() == 3 && shape[0] == of[0] && shape[1] == of[1];
+  const auto slices_rows = [&](const Node& node) {
+    return node.op == &ops::slice &&
+           has_rows(graph.values[node.operands[0]].type, graph.values[structure].type);
   };
   std::set<NodeIndex> inside;
   for (auto n = nodes.rbegin(); n != nodes.rend(); ++n) {
@@ -71,7 +71,7 @@ std::map<ValueIndex, ValueIndex> form_rounds(GraphBuilder& g, NodeIndex first, V
         std::ranges::any_of(node.results, [&](ValueIndex result) { return leads.contains(result); });
     if (!leading) continue;
     // A slice of rows costs nothing in the rounds.
-    if (!waits.contains(node.results[0]) && !(node.op == &ops::slice && has_rows(node.operands[0]))) continue;
+    if (!waits.contains(node.results[0]) && !slices_rows(node)) continue;
     inside.insert(*n);
     leads.insert(node.operands.begin(), node.operands.end());
   }
@@ -89,16 +89,15 @@ std::map<ValueIndex, ValueIndex> form_rounds(GraphBuilder& g, NodeIndex first, V
   BodyMaker maker(graph, rows, structure);
   maker.take(in);
   for (const ValueIndex state : states) maker.note(state);
+  for (const NodeIndex n : after)
+    for (const ValueIndex operand : graph.nodes[n].operands) maker.give(operand);
+  for (const ValueIndex state : states) maker.give(state);
   VertexBody body = maker.body();
   for (const ValueIndex state : states) body.states.push_back(maker.number(state));
-  std::vector<ValueIndex> given;
-  const auto give = [&](ValueIndex value) {
-    if (maker.makes(value) && std::ranges::find(given, value) == given.end()) given.push_back(value);
-  };
-  for (const NodeIndex n : after)
-    for (const ValueIndex operand : graph.nodes[n].operands) give(operand);
-  for (const ValueIndex state : states) give(state);
-  for (const ValueIndex value : given) body.results.push_back(maker.number(value));
+  std::vector<TensorType> types;
+  for (const ValueIndex operand : maker.operands()) types.push_back(graph.values[operand].type);
+  for (const int value : needed_in_backward(body, types))
+    if (std::ranges::find(body.results, value) == body.results.end()) body.results.push_back(value);
 
   // From here on the nodes are added anew.
   Graph& changed = g.graph();
@@ -107,17 +106,7 @@ std::map<ValueIndex, ValueIndex> form_rounds(GraphBuilder& g, NodeIndex first, V
     for (const ValueIndex result : graph.nodes[n].results) changed.values[result].producer = {};
   std::map<ValueIndex, ValueIndex> map;
   for (const NodeIndex n : before) add_again(g, graph.nodes[n], map);
-  std::vector<ValueIndex> operands;
-  for (const ValueIndex operand : maker.operands())
-    operands.push_back(map.contains(operand) ? map.at(operand) : operand);
-  std::vector<TensorType> types;
-  for (const ValueIndex operand : operands) types.push_back(g.type(operand));
-  for (const int value : needed_in_backward(body, types))
-    if (std::ranges::find(body.results, value) == body.results.end()) body.results.push_back(value);
-  Attributes attributes{{"rows", maker.rows()}, {"size_b", group}};
-  set_body(attributes, body);
-  const std::vector<ValueIndex> results = g.add_all("rounds", std::move(operands), attributes, "rounds");
-  for (std::size_t i = 0; i < given.size(); ++i) map[given[i]] = results[i];
+  maker.add_node(g, "rounds", body, group, "rounds", map);
   for (const NodeIndex n : after) add_again(g, graph.nodes[n], map);
   return map;
 }

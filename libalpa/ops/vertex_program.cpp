@@ -18,7 +18,6 @@ class ProgramMaker {
   explicit ProgramMaker(const OpCall& call)
       : body_(body_of(call.attributes, static_cast<int>(call.operands.size()), vertex_catalog())),
         types_(value_types(body_, call.operands)),
-        call_(call),
         rows_(static_cast<int>(call.attributes.integer("rows"))),
         places_(types_.size()),
         in_pass_(types_.size(), -1) {
@@ -136,7 +135,6 @@ class ProgramMaker {
           lanes_[in_pass_[index(value)]] < kMostRowLanes) {
         std::int64_t& lanes = lanes_[in_pass_[index(value)]];
         place(value, {RowPlace::In::lane, 0, lanes++, 0, 0});
-        program_.lanes = std::max(program_.lanes, static_cast<int>(lanes));
         continue;
       }
       place(value, {RowPlace::In::window, 0, take(program_.rows * width(value)), 0, width(value)});
@@ -227,7 +225,6 @@ class ProgramMaker {
 
   VertexBody body_;
   std::vector<TensorType> types_;
-  const OpCall& call_;
   int rows_;
   std::vector<RowPlace> places_;
   std::vector<int> in_pass_;  ///< [value] of those arranged together; -1: no function

@@ -86,7 +86,6 @@ struct VertexProgram {
   std::vector<std::int64_t> result_widths;  ///< [result]
   std::int64_t scratch = 0;                 ///< numbers
   std::int64_t received = 0;                ///< so many of them are what parents give back
-  int lanes = 0;
 
   std::int64_t scratch_bytes() const { return 4 * scratch; }
 };

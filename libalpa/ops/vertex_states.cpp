@@ -36,6 +36,11 @@ OpCatalog vertex_catalog() {
   return OpCatalog(all);
 }
 
+bool has_rows(const TensorType& type, const TensorType& structure) {
+  return type.dtype == DType::f32 && type.shape.size() == 3 && type.shape[0] == structure.shape[0] &&
+         type.shape[1] == structure.shape[1];
+}
+
 ValueIndex add_gather(GraphBuilder& g, ValueIndex rows, ValueIndex structure, int state, std::int64_t width,
                       bool sum) {
   const std::int64_t children = g.type(structure).shape.back() - 1;
