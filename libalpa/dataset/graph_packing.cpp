@@ -54,8 +54,8 @@ std::span<const Word<BatchingPolicy>> batching_policies() {
 }
 
 int GraphPacker::pack(Samples samples, BatchingPolicy policy, int most_children, const PackedRows& rows) {
-  assert(rows.labels.size() == rows.tokens.size() && rows.round_ends.size() == rows.tokens.size() &&
-         rows.children.size() == rows.tokens.size() * static_cast<std::size_t>(most_children));
+  const auto columns = static_cast<std::size_t>(most_children) + 1;
+  assert(rows.labels.size() == rows.tokens.size() && rows.structure.size() == rows.tokens.size() * columns);
   const std::int32_t vertices = vertices_within(samples, rows.tokens.size());
   reserve(rows, policy);
   round_of_.resize(static_cast<std::size_t>(vertices));
@@ -71,8 +71,9 @@ int GraphPacker::pack(Samples samples, BatchingPolicy policy, int most_children,
 
   std::ranges::fill(rows.tokens.subspan(vertices), 0);
   std::ranges::fill(rows.labels.subspan(vertices), -1);
-  std::ranges::fill(rows.children, -1);
-  std::ranges::fill(std::ranges::copy(ends_, rows.round_ends.begin()).out, rows.round_ends.end(), 0);
+  std::ranges::fill(rows.structure, -1);
+  for (std::size_t row = 0; row < rows.tokens.size(); ++row)
+    rows.structure[(row + 1) * columns - 1] = row < ends_.size() ? ends_[row] : 0;
   for_each_sample(samples, [&](const VertexGraph& sample, std::int32_t first) {
     for (std::int32_t vertex = 0; vertex < sample.vertices(); ++vertex) {
       const std::int32_t row = row_of_[first + vertex];
@@ -81,8 +82,7 @@ int GraphPacker::pack(Samples samples, BatchingPolicy policy, int most_children,
       const auto children = sample.children_of(vertex);
       assert(std::ssize(children) <= most_children);
       for (std::size_t i = 0; i < children.size(); ++i)
-        rows.children[static_cast<std::size_t>(row) * static_cast<std::size_t>(most_children) + i] =
-            row_of_[first + children[i]];
+        rows.structure[static_cast<std::size_t>(row) * columns + i] = row_of_[first + children[i]];
     }
   });
   return rounds;
@@ -94,7 +94,7 @@ void GraphPacker::reserve(const PackedRows& rows, BatchingPolicy policy) {
   if (policy != BatchingPolicy::agenda) return;
   for (auto* scratch : {&waits_for_, &parent_ends_, &ready_[0], &ready_[1], &taken_})
     scratch->reserve(rows.tokens.size());
-  parents_.reserve(rows.children.size());
+  parents_.reserve(rows.structure.size());
 }
 
 int GraphPacker::find_rounds(Samples samples, BatchingPolicy policy) {

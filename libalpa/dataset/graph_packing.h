@@ -24,10 +24,11 @@ std::span<const Word<BatchingPolicy>> batching_policies();
 /// at most; a vertex has one row, and rows are numbered round by round, those of a round by sample, then by
 /// vertex.
 struct PackedRows {
-  std::span<std::int32_t> tokens;      ///< [row]; of a vertex without a token -1, of no vertex 0
-  std::span<std::int32_t> labels;      ///< [row]; of no vertex -1
-  std::span<std::int32_t> children;    ///< [row, most children]: rows, in the order of the data, then -1
-  std::span<std::int32_t> round_ends;  ///< [row]: where each round ends, ascending, then 0
+  std::span<std::int32_t> tokens;  ///< [row]; of a vertex without a token -1, of no vertex 0
+  std::span<std::int32_t> labels;  ///< [row]; of no vertex -1
+  /// [row, most children + 1]: rows of the children, in the order of the data, then -1; in the last column,
+  /// row by row, where each round ends, ascending, then 0.
+  std::span<std::int32_t> structure;
 };
 
 /// Packs groups of samples, one after another, in memory that it keeps: groups of as many rows as the first

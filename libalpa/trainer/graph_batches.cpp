@@ -79,29 +79,23 @@ GraphBatches::GraphBatches(GraphSource& source, const SampleOrder& order, const 
       graphs_(static_cast<std::size_t>(room.group)) {
   check_room(source, order, room, samples);
   for (const VertexGraph& graph : graphs_) packed_.push_back(&graph);
-  const auto rows = static_cast<std::size_t>(room.group * room.vertices),
-             children = static_cast<std::size_t>(room.children);
-  for (std::vector<std::int32_t>* of_rows : {&tokens_, &labels_, &round_ends_}) of_rows->resize(rows);
-  children_.resize(rows * children);
-  structure_.resize(rows * (children + 1));
+  const auto rows = static_cast<std::size_t>(room.group * room.vertices);
+  tokens_.resize(rows);
+  labels_.resize(rows);
+  structure_.resize(rows * (static_cast<std::size_t>(room.children) + 1));
 }
 
 std::int64_t GraphBatches::held_bytes() const {
-  // The group's graphs and what is packed of them, five numbers for each row and two for each child.
-  const std::int64_t rows = room_.group * room_.vertices;
-  return source_.held_bytes() + 4 * rows * (12 + 4 * room_.children);
+  // The group's graphs, the packer's scratch (agenda) and what is packed: of each row so many numbers.
+  const std::int64_t of_graphs = 3 + room_.children, of_scratch = 9 + room_.children,
+                     packed = 3 + room_.children;
+  return source_.held_bytes() + 4 * room_.group * room_.vertices * (of_graphs + of_scratch + packed);
 }
 
 void GraphBatches::pack(Split split, std::int64_t first_sample) {
   for (std::size_t i = 0; i < graphs_.size(); ++i)
     source_.read(order().window_start(split, first_sample + static_cast<std::int64_t>(i)), graphs_[i]);
-  packer_.pack(packed_, policy_, static_cast<int>(room_.children),
-               {tokens_, labels_, children_, round_ends_});
-  const auto columns = static_cast<std::size_t>(room_.children);
-  for (std::size_t row = 0; row < tokens_.size(); ++row) {
-    std::copy_n(children_.begin() + row * columns, columns, structure_.begin() + row * (columns + 1));
-    structure_[row * (columns + 1) + columns] = round_ends_[row];
-  }
+  packer_.pack(packed_, policy_, static_cast<int>(room_.children), {tokens_, labels_, structure_});
 }
 
 void GraphBatches::fill(Split split, std::int64_t first_sample, const StepSamples& samples,

@@ -44,7 +44,7 @@ class GraphBatches final : public BatchReader {
   std::vector<VertexGraph> graphs_;
   std::vector<const VertexGraph*> packed_;
   GraphPacker packer_;
-  std::vector<std::int32_t> tokens_, labels_, children_, round_ends_, structure_;
+  std::vector<std::int32_t> tokens_, labels_, structure_;
 };
 
 }  // namespace alpa

@@ -24,8 +24,6 @@ struct PackedGroup {
         children(capacity * most_children, 77),
         round_ends(capacity, 77) {}
 
-  PackedRows rows() { return {tokens, labels, children, round_ends}; }
-
   std::vector<std::int32_t> tokens, labels, children, round_ends;
   int rounds = 0;
 
@@ -39,7 +37,12 @@ PackedGroup packed(const GraphGroup& group, BatchingPolicy policy, int children,
   std::vector<const VertexGraph*> samples;
   for (const VertexGraph& graph : group) samples.push_back(&graph);
   PackedGroup result(rows, children);
-  result.rounds = packer.pack(samples, policy, children, result.rows());
+  std::vector<std::int32_t> structure(rows * (children + 1), 77);
+  result.rounds = packer.pack(samples, policy, children, {result.tokens, result.labels, structure});
+  for (int row = 0; row < rows; ++row) {
+    std::copy_n(structure.begin() + row * (children + 1), children, result.children.begin() + row * children);
+    result.round_ends[row] = structure[(row + 1) * (children + 1) - 1];
+  }
   return result;
 }
 

@@ -95,13 +95,13 @@ TEST(SyntheticTrees, AreAsHighAndBatchAsThoseOfSst) {
 TEST(SyntheticTrees, TakeAsManyRoundsAsTheirStatisticsSay) {
   constexpr int group = 16, capacity = group * 111;
   GraphPacker packer;
-  std::vector<std::int32_t> tokens(capacity), labels(capacity), children(2 * capacity), ends(capacity);
+  std::vector<std::int32_t> tokens(capacity), labels(capacity), structure(3 * capacity);
   double rounds = 0;
   std::vector<const VertexGraph*> samples;
   for (const VertexGraph& tree : drawn_trees()) {
     samples.push_back(&tree);
     if (samples.size() < group) continue;
-    rounds += packer.pack(samples, BatchingPolicy::frontier, 2, {tokens, labels, children, ends});
+    rounds += packer.pack(samples, BatchingPolicy::frontier, 2, {tokens, labels, structure});
     samples.clear();
   }
   // Of 534 groups, whose rounds deviate by 3.

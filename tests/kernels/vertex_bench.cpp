@@ -58,20 +58,14 @@ class Batch {
     int rounds = 0;
   };
   Packed packed(BatchingPolicy policy, std::int64_t rows) const {
-    const auto count = static_cast<std::size_t>(rows), k = static_cast<std::size_t>(limits_.children);
     Packed packed;
-    std::vector<std::int32_t> children(count * k), ends(count);
-    packed.tokens.resize(count);
-    packed.labels.resize(count);
+    packed.tokens.resize(static_cast<std::size_t>(rows));
+    packed.labels.resize(packed.tokens.size());
+    packed.structure.resize(packed.tokens.size() * static_cast<std::size_t>(limits_.children + 1));
     std::vector<const VertexGraph*> all;
     for (const VertexGraph& graph : graphs_) all.push_back(&graph);
     packed.rounds = GraphPacker().pack(all, policy, static_cast<int>(limits_.children),
-                                       {packed.tokens, packed.labels, children, ends});
-    for (std::size_t row = 0; row < count; ++row) {
-      packed.structure.insert(packed.structure.end(), children.begin() + static_cast<std::ptrdiff_t>(row * k),
-                              children.begin() + static_cast<std::ptrdiff_t>((row + 1) * k));
-      packed.structure.push_back(ends[row]);
-    }
+                                       {packed.tokens, packed.labels, packed.structure});
     return packed;
   }
 
