@@ -9,6 +9,7 @@
 
 #include "apps/app.h"
 #include "apps/calibrate_profile.h"
+#include "apps/graph_forms.h"
 #include "apps/kept_solutions.h"
 #include "apps/models.h"
 #include "apps/plan_costs.h"
@@ -53,6 +54,7 @@ struct Settings {
   std::filesystem::path model, profile, cluster, pin, constraints, cache, out, missing, first, second, trace,
       run_dir;
   std::vector<std::filesystem::path> plans;
+  std::string data;
   bool program = false, full = false, json = false, runners_up = false;
   PlannerOptions planner;
   SolveOptions solve;
@@ -105,6 +107,8 @@ int plan_model(const Settings& settings, const StopRequest& stop, SelectionCache
   ModelDefinition model = load_model(settings.model);
   PlanningCosts costs =
       planning_costs(read_planning_profile(settings.profile, app.log()), settings.cluster, app.log());
+  if (!settings.data.empty())
+    model = fastest_form(forms_for_data(model, settings.data), costs.costs, app.log());
   PlannerOptions options = settings.planner;
   options.compare_with_search = true;
   options.stop = &stop;
@@ -235,6 +239,10 @@ int main(int argc, char** argv) {
           "layers on one stage, tensors whole or split, how gradients are synchronised, micro-batches and "
           "more (share/constraints.md); their prices are shown. Beside --pin: of gradients alone")
       .options(settings.planner)
+      .option(
+          "--data", settings.data,
+          "graphs that a model over graphs is to be trained on, as alpa-train takes them: costs go by their "
+          "sizes, and the plan has the batching policy that is the fastest for them")
       .option("--missing", settings.missing,
               "write the operator signatures that the profile lacks to this file")
       .writes()

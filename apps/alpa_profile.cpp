@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "apps/app.h"
+#include "apps/graph_forms.h"
 #include "apps/models.h"
 #include "apps/plan_costs.h"
 #include "apps/rank_device.h"
@@ -28,7 +29,7 @@ using namespace alpa;
 
 struct Settings {
   std::filesystem::path model, out, missing;
-  std::string name = "this cluster";
+  std::string name = "this cluster", data;
   DeviceSettings device;
   bool check = false;
   std::vector<std::int64_t> micro_batch_samples;
@@ -99,9 +100,13 @@ std::vector<std::int64_t> micro_batch_sizes(const Settings& settings, const Trai
 std::vector<Graph> training_graphs(const Settings& settings, int devices) {
   const ModelDefinition model = load_model(settings.model);
   // Planning tries these too.
-  std::vector<ModelDefinition> variants{model};
-  for (const auto pad : {with_padded_vocabulary, with_padded_heads})
-    if (std::optional<ModelDefinition> padded = pad(model, devices)) variants.push_back(std::move(*padded));
+  std::vector<ModelDefinition> variants;
+  for (const ModelDefinition& form :
+       settings.data.empty() ? std::vector<ModelDefinition>{model} : forms_for_data(model, settings.data)) {
+    variants.push_back(form);
+    for (const auto pad : {with_padded_vocabulary, with_padded_heads})
+      if (std::optional<ModelDefinition> padded = pad(form, devices)) variants.push_back(std::move(*padded));
+  }
   std::vector<Graph> graphs;
   for (const std::int64_t samples : micro_batch_sizes(settings, model.training, devices))
     for (const ModelDefinition& variant : variants) graphs.push_back(training_step_graph(variant, samples));
@@ -283,6 +288,9 @@ int main(int argc, char** argv) {
               "profile to write (HDF5), which only --check can do without; one that exists is added to, also "
               "from other nodes of the same kind")
       .continues()
+      .option("--data", settings.data,
+              "graphs that a model over graphs is to be trained on, as alpa-plan takes them: operators are "
+              "measured for as many vertices as these have")
       .option("--missing", settings.missing,
               "measure only the operators that this file lists (written by alpa-plan --missing)")
       .options(settings)

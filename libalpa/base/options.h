@@ -59,9 +59,9 @@ class OptionsVisitor {
   }
 
   template <class Value>
-  requires std::is_enum_v<Value> || std::is_same_v<Value, std::string>
-  void field(std::string_view name, Value& value, std::string_view help,
-             const std::type_identity_t<std::vector<Word<Value>>>& words) {
+  requires(!std::is_arithmetic_v<Value>) void field(
+      std::string_view name, Value& value, std::string_view help,
+      const std::type_identity_t<std::vector<Word<Value>>>& words) {
     std::vector<Word<std::size_t>> positions;
     std::size_t chosen = words.size();
     for (std::size_t i = 0; i < words.size(); ++i) {

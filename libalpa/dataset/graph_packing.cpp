@@ -42,17 +42,6 @@ void for_each_sample(Samples samples, Found&& found) {
 
 }  // namespace
 
-std::span<const Word<BatchingPolicy>> batching_policies() {
-  static constexpr Word<BatchingPolicy> words[] = {
-      {"serial", BatchingPolicy::serial, "each vertex by itself"},
-      {"per-sample", BatchingPolicy::per_sample, "vertices of one height of one sample together"},
-      {"frontier", BatchingPolicy::frontier, "vertices of one height of all samples together, as Cavs does"},
-      {"agenda", BatchingPolicy::agenda,
-       "all vertices that can be computed and are of one kind, as DyNet does: those without children, and "
-       "those with"}};
-  return words;
-}
-
 int GraphPacker::pack(Samples samples, BatchingPolicy policy, int most_children, const PackedRows& rows) {
   const auto columns = static_cast<std::size_t>(most_children) + 1;
   assert(rows.labels.size() == rows.tokens.size() && rows.structure.size() == rows.tokens.size() * columns);

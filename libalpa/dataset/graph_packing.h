@@ -3,22 +3,10 @@
 #include <span>
 #include <vector>
 
-#include "libalpa/base/constraint.h"
+#include "libalpa/base/batching_policy.h"
 #include "libalpa/dataset/vertex_graph.h"
 
 namespace alpa {
-
-/// Which vertices of a group of samples are computed together, as one round. Each comes in a later round than
-/// its children.
-enum class BatchingPolicy {
-  serial,      ///< each vertex alone, sample after sample
-  per_sample,  ///< those of one height of one sample, sample after sample
-  frontier,    ///< those of one height of all samples (Cavs)
-  agenda,      ///< DyNet's agenda, over two signatures: vertices without children, and with
-};
-
-/// Their words, with a sentence for each.
-std::span<const Word<BatchingPolicy>> batching_policies();
 
 /// What a group of samples becomes. All that is in the spans is replaced. There are as many rows as vertices
 /// at most; a vertex has one row, and rows are numbered round by round, those of a round by sample, then by

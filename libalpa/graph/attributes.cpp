@@ -20,6 +20,10 @@ void Attributes::set(const std::string& name, AttributeValue value) {
     values_.insert(at, {name, std::move(value)});
 }
 
+void Attributes::erase(std::string_view name) {
+  std::erase_if(values_, [name](const auto& entry) { return entry.first == name; });
+}
+
 const AttributeValue* Attributes::find(std::string_view name) const {
   for (const auto& [key, value] : values_)
     if (key == name) return &value;

@@ -18,6 +18,7 @@ class Attributes {
   Attributes(std::initializer_list<std::pair<std::string, AttributeValue>> values);
 
   void set(const std::string& name, AttributeValue value);
+  void erase(std::string_view name);  ///< if it is there
   bool has(std::string_view name) const { return find(name) != nullptr; }
 
   std::int64_t integer(std::string_view name) const;

@@ -6,6 +6,7 @@
 #include <cassert>
 
 #include "libalpa/base/error.h"
+#include "libalpa/graph/vertex_rows.h"
 
 namespace alpa {
 
@@ -19,13 +20,29 @@ Attributes timed_attributes(const OpDef& op, const Attributes& attributes) {
   return timed;
 }
 
+/// of(the same call with as many vertices for each sample as typical data has): what the call amounts to.
+template <class Of>
+auto on_typical_rows(const OpDef& op, const OpCall& call, const VertexRows& rows, const Of& of) {
+  const Attributes attributes = without_vertex_rows(call.attributes);
+  const ShardingRule rule = rule_of(op, {call.operands, attributes});
+  const RowFactors factors = row_factors(rule, rows.operand).value();
+  std::vector<TensorType> operands(call.operands.begin(), call.operands.end());
+  for (std::size_t i = 0; i < operands.size(); ++i)
+    if (factors.lead(rule.operands[i]))
+      operands[i].shape[1] = std::max<std::int64_t>(1, (rows.typical + rows.group / 2) / rows.group);
+  return of(OpCall{operands, attributes});
+}
+
 }  // namespace
 
 ShardingRule rule_of(const OpDef& op, const OpCall& call) {
   return in_step([&] { return fmt::format("applying operator '{}'", op.name); },
                  [&] {
-                   return op.make_rule ? op.make_rule(call)
-                                       : parse_rule(op.rule, call.operands, size_attributes(call.attributes));
+                   ShardingRule rule =
+                       op.make_rule ? op.make_rule(call)
+                                    : parse_rule(op.rule, call.operands, size_attributes(call.attributes));
+                   if (const auto rows = vertex_rows_of(call.attributes)) split_by_groups(rule, *rows);
+                   return rule;
                  });
 }
 
@@ -61,6 +78,8 @@ std::map<std::string, std::int64_t> size_attributes(const Attributes& attributes
 }
 
 double flops_of(const OpDef& op, const OpCall& call) {
+  if (const auto rows = vertex_rows_of(call.attributes))
+    return on_typical_rows(op, call, *rows, [&](const OpCall& typical) { return flops_of(op, typical); });
   if (op.flops) return op.flops(call);
   double points = 1;
   for (const Factor& factor : rule_of(op, call).factors) points *= static_cast<double>(factor.size);
@@ -68,6 +87,9 @@ double flops_of(const OpDef& op, const OpCall& call) {
 }
 
 std::int64_t bytes_moved_by(const OpDef& op, const OpCall& call) {
+  if (const auto rows = vertex_rows_of(call.attributes))
+    return on_typical_rows(op, call, *rows,
+                           [&](const OpCall& typical) { return bytes_moved_by(op, typical); });
   if (op.bytes_moved) return op.bytes_moved(call);
   std::int64_t bytes = 0;
   for (const TensorType& type : call.operands) bytes += byte_count(type);

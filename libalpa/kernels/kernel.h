@@ -24,6 +24,9 @@ struct RunPoint {
   std::int64_t step = 0;
   std::int64_t first_sample = 0;  ///< index within the step of sample 0 of this micro-batch
   bool trains = true;             ///< false: evaluates
+  /// [group of samples within the step] How many of the rows of its vertices (graph/vertex_rows.h) are
+  /// there; empty: all.
+  std::span<const std::int32_t> group_rows = {};
 };
 
 /// What a kernel is prepared for: everything that does not change from call to call.

@@ -6,6 +6,7 @@
 #include "libalpa/kernels/cpu/host_loops.h"
 #include "libalpa/kernels/cpu/kernels_cpu.h"
 #include "libalpa/kernels/cuda/kernels_cuda.h"
+#include "libalpa/kernels/row_groups.h"
 
 namespace alpa {
 namespace {
@@ -40,6 +41,9 @@ std::unique_ptr<Kernel> prepared_on_host(Device& device, std::unique_ptr<Kernel>
 bool has_kernel(DeviceKind kind, const OpDef& op) { return kind != DeviceKind::cuda || has_cuda_kernel(op); }
 
 std::unique_ptr<Kernel> make_kernel(Device& device, const OpDef& op, const KernelShape& shape) {
+  if (const auto rows = vertex_rows_of(shape.attributes))
+    return make_row_group_kernel(op, shape, *rows, device.kind(),
+                                 [&](const KernelShape& some) { return make_kernel(device, op, some); });
   if (device.kind() == DeviceKind::cuda) return make_cuda_kernel(device, op, shape);
   return prepared_on_host(device, make_cpu_kernel, op, shape);
 }

@@ -12,6 +12,12 @@
 namespace alpa {
 namespace {
 
+std::optional<BatchingPolicy> read_batching(const TomlTable& table) {
+  if (!table.has("batching")) return std::nullopt;
+  const std::span<const Word<BatchingPolicy>> words = batching_policies();
+  return table.word<BatchingPolicy>("batching", {words.begin(), words.end()});
+}
+
 bool is_text_setting(const std::string& op, const std::string& setting) {
   for (const OpDef* known : op_catalog().all()) {
     if (known->name != op) continue;
@@ -101,9 +107,12 @@ GraphsDefinition BlockReader::read_graphs(const TomlTable& table) const {
   const auto number = [&](const char* key, const char* what) {
     return read_expression(table.value(key, what));
   };
-  return {number("vocabulary", "how many tokens there are"), number("classes", "how many labels there are"),
+  return {number("vocabulary", "how many tokens there are"),
+          number("classes", "how many labels there are"),
           number("children", "how many a vertex has at most"),
           number("vertices", "for how many of each sample, on average, there is room"),
+          table.integers("rounds", at_least(1)),
+          read_batching(table),
           place(table.location())};
 }
 

@@ -1,8 +1,10 @@
 #pragma once
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "libalpa/base/batching_policy.h"
 #include "libalpa/base/toml_document.h"
 #include "libalpa/graph/graph.h"
 #include "libalpa/graph/training_options.h"
@@ -48,6 +50,9 @@ struct GraphsDefinition {
   std::string vocabulary, classes;  ///< tokens and labels are less than these; -1: none
   std::string children;             ///< that a vertex has at most
   std::string vertices;             ///< that there is room for, for each sample of a group on average
+  /// Rows of each round of a group in typical data, which plans and profiles go by; empty: nothing is known.
+  std::vector<std::int64_t> rounds;
+  std::optional<BatchingPolicy> batching;  ///< nullopt: the file does not say
   SourceLocation place;
 };
 

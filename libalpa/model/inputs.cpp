@@ -7,7 +7,8 @@
 namespace alpa {
 namespace {
 
-ValueIndex add_graphs(GraphBuilder& builder, const GraphsDefinition& graphs, Frame& frame) {
+ValueIndex add_graphs(GraphBuilder& builder, const GraphsDefinition& graphs, std::int64_t group,
+                      Frame& frame) {
   const auto number = [&](const std::string& text, const char* what, std::int64_t most) {
     return frame.positive(text, graphs.place, what, most);
   };
@@ -24,6 +25,16 @@ ValueIndex add_graphs(GraphBuilder& builder, const GraphsDefinition& graphs, Fra
                                           samples, *vertices, kMostElements));
     return kPoisoned;
   }
+  std::int64_t left = group * *vertices;
+  for (const std::int64_t rows : graphs.rounds) {
+    if (rows > left) {
+      frame.fault(graphs.place, fmt::format("'rounds' have more than the {} rows that there is room for in a "
+                                            "group of {} samples with {} vertices each",
+                                            group * *vertices, group, *vertices));
+      return kPoisoned;
+    }
+    left -= rows;
+  }
   frame.values["tokens"] = builder.input(InputKind::vertices, {DType::i32, rows}, "tokens", *vocabulary);
   frame.values["labels"] = builder.input(InputKind::vertices, {DType::i32, rows}, "labels", *classes);
   return builder.input(InputKind::vertices, {DType::i32, structure}, "structure");
@@ -37,7 +48,8 @@ ValueIndex add_inputs(GraphBuilder& builder, const ModelDefinition& model, Frame
   for (const auto& [kind, name] : {std::pair(InputKind::tokens, "tokens"), {InputKind::targets, "targets"}})
     if (model.inputs.empty() && model.graphs.empty()) frame.values[name] = builder.input(kind, ids, name);
   ValueIndex structure;
-  for (const GraphsDefinition& graphs : model.graphs) structure = add_graphs(builder, graphs, frame);
+  for (const GraphsDefinition& graphs : model.graphs)
+    structure = add_graphs(builder, graphs, model.training.group_samples, frame);
   for (const InputDefinition& input : model.inputs) {
     const bool ids_below = !input.below.empty();
     TensorType type{ids_below ? DType::i32 : float_type(model.training.precision), {samples}};

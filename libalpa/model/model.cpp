@@ -7,6 +7,7 @@
 #include "libalpa/base/error.h"
 #include "libalpa/graph/autodiff.h"
 #include "libalpa/graph/fusion.h"
+#include "libalpa/graph/mark_vertex_rows.h"
 #include "libalpa/model/check_names.h"
 #include "libalpa/model/expansion.h"
 #include "libalpa/model/reader.h"
@@ -131,7 +132,9 @@ Graph forward_graph(const ModelDefinition& model, std::int64_t samples, bool tra
 Graph training_step_graph(const ModelDefinition& model, std::int64_t samples) {
   const OpCatalog ops = op_catalog();
   const Graph forward = with_fused_operators(forward_graph(model, samples, true), ops);
-  return with_fused_operators(training_graph(forward, ops, model.training), ops);
+  Graph graph = with_fused_operators(training_graph(forward, ops, model.training), ops);
+  if (model.graphs.empty()) return graph;
+  return with_vertex_rows(std::move(graph), model.training.group_samples, model.graphs[0].rounds);
 }
 
 }  // namespace alpa

@@ -84,9 +84,12 @@ std::string input_toml(const InputDefinition& input) {
 }
 
 std::string graphs_toml(const GraphsDefinition& graphs) {
-  return fmt::format("\n[graphs]\nvocabulary = {}\nclasses = {}\nchildren = {}\nvertices = {}\n",
-                     expression(graphs.vocabulary), expression(graphs.classes), expression(graphs.children),
-                     expression(graphs.vertices));
+  return fmt::format(
+      "\n[graphs]\nvocabulary = {}\nclasses = {}\nchildren = {}\nvertices = {}\n{}{}",
+      expression(graphs.vocabulary), expression(graphs.classes), expression(graphs.children),
+      expression(graphs.vertices),
+      graphs.rounds.empty() ? "" : fmt::format("rounds = [{}]\n", fmt::join(graphs.rounds, ", ")),
+      graphs.batching ? fmt::format("batching = \"{}\"\n", batching_name(*graphs.batching)) : "");
 }
 
 }  // namespace

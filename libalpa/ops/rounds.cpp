@@ -1,10 +1,13 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
+#include <numeric>
 #include <set>
 #include <string>
 
+#include "libalpa/graph/vertex_rows.h"
 #include "libalpa/ops/body_maker.h"
 #include "libalpa/ops/catalog.h"
 #include "libalpa/ops/vertex_gradient.h"
@@ -41,6 +44,32 @@ ShardingRule rounds_rule(const OpCall& call) {
   return parse_rule(from + " -> " + to + " | whole " + whole, call.operands, sizes);
 }
 
+/// The share of all rows that typical data takes.
+double typical_share(const OpCall& call) {
+  const std::vector<std::int64_t> rounds = typical_rounds_of(call.attributes);
+  if (rounds.empty()) return 1;
+  const std::int64_t rows = call.attributes.integer("size_b") * call.operands[0].shape[1];
+  return static_cast<double>(std::accumulate(rounds.begin(), rounds.end(), std::int64_t{0})) /
+         static_cast<double>(rows);
+}
+
+/// Weights are read anew for each round.
+std::int64_t rounds_bytes(const OpCall& call) {
+  const auto operands = static_cast<int>(call.operands.size());
+  const VertexBody body = body_of(call.attributes, operands, vertex_catalog());
+  const std::vector<TensorType> types = value_types(body, call.operands);
+  const auto with_rows = static_cast<std::size_t>(call.attributes.integer("rows"));
+  double of_rows = 0, of_weights = 0;
+  for (std::size_t i = 0; i < call.operands.size(); ++i)
+    (i < with_rows ? of_rows : of_weights) += static_cast<double>(byte_count(call.operands[i]));
+  for (const int result : body.results)
+    of_rows += static_cast<double>(byte_count(types[static_cast<std::size_t>(result)]));
+  const auto rounds = std::max<std::int64_t>(1, std::ssize(typical_rounds_of(call.attributes)));
+  const double groups =
+      static_cast<double>(call.operands[0].shape[0]) / static_cast<double>(call.attributes.integer("size_b"));
+  return std::llround(of_rows * typical_share(call) + of_weights * groups * static_cast<double>(rounds));
+}
+
 double rounds_flops(const OpCall& call) {
   const VertexBody body = body_of(call.attributes, static_cast<int>(call.operands.size()), vertex_catalog());
   const std::vector<TensorType> types = value_types(body, call.operands);
@@ -50,7 +79,7 @@ double rounds_flops(const OpCall& call) {
     for (const int value : step.of) of.push_back(types[static_cast<std::size_t>(value)]);
     flops += flops_of(*step.op, {of, step.attributes});
   }
-  return flops;
+  return flops * typical_share(call);
 }
 
 std::int64_t rounds_workspace(const OpCall& call) { return vertex_program(call).scratch_bytes(); }
@@ -155,6 +184,7 @@ constinit const OpDef rounds{
     .rule = "",
     .make_rule = rounds_rule,
     .flops = rounds_flops,
+    .bytes_moved = rounds_bytes,
     .cpu_workspace_bytes = rounds_workspace,
     .gradient = rounds_gradient,
     .ids = 1,
@@ -170,6 +200,7 @@ constinit const OpDef rounds_grad{
     .rule = "",
     .make_rule = rounds_rule,
     .flops = rounds_flops,
+    .bytes_moved = rounds_bytes,
     .cpu_workspace_bytes = rounds_workspace,
     .ids = 1,
     .takes_no_id = true,

@@ -8,6 +8,7 @@
 
 #include "libalpa/base/clock.h"
 #include "libalpa/base/error.h"
+#include "libalpa/graph/vertex_rows.h"
 #include "libalpa/kernels/kernel.h"
 #include "libalpa/kernels/make_kernel.h"
 #include "libalpa/profiler/median.h"
@@ -30,6 +31,17 @@ Timing timing_of(std::vector<double> rank_s, std::vector<double> rank_spread_s) 
     if (seconds != kNone) took_part.push_back(seconds);
   const auto [fastest, slowest] = std::minmax_element(took_part.begin(), took_part.end());
   return {median(took_part), *slowest - *fastest, std::move(rank_s), std::move(rank_spread_s), ""};
+}
+
+/// RunPoint::group_rows of typical data.
+std::vector<std::int32_t> typical_group_rows(const OperatorCase& each) {
+  const std::optional<VertexRows> rows = vertex_rows_of(each.attributes);
+  if (!rows) return {};
+  const auto operand = static_cast<std::size_t>(rows->operand);
+  const Shape& whole = each.operand_places[operand].whole;
+  const std::int64_t samples = whole.empty() ? each.operands[operand].shape[0] : whole[0];
+  return std::vector<std::int32_t>(static_cast<std::size_t>(samples / rows->group),
+                                   static_cast<std::int32_t>(rows->typical));
 }
 
 }  // namespace
@@ -119,9 +131,11 @@ Timing DeviceInstrument::together(Repeated mine, const std::string& why) {
 DeviceInstrument::Work DeviceInstrument::operator_work(const OperatorCase& each) {
   const std::shared_ptr<Kernel> kernel =  // a std::function can be copied
       make_kernel(device_, *each.op, {each.operands, each.results, each.attributes});
-  return [this, kernel, calls = memory_.calls(each)](int number) {
+  return [this, kernel, calls = memory_.calls(each), group_rows = typical_group_rows(each)](int number) {
     const SampleMemory::Call& call = calls[static_cast<std::size_t>(number) % calls.size()];
-    kernel->run(*stream_, call.operands, call.results, call.workspace, false, RunPoint{1, 0, 0});
+    RunPoint point{1, 0, 0};
+    point.group_rows = group_rows;
+    kernel->run(*stream_, call.operands, call.results, call.workspace, false, point);
   };
 }
 

@@ -12,7 +12,7 @@
 #include "libalpa/base/float_types.h"
 #include "libalpa/base/philox.h"
 #include "libalpa/base/units.h"
-#include "libalpa/profiler/typical_graphs.h"
+#include "libalpa/profiler/structure_of_rounds.h"
 
 namespace alpa {
 namespace {
@@ -168,7 +168,7 @@ void SampleMemory::fill_indices(const OperatorCase& each) {
   for (std::size_t i = 0; i < each.operands.size(); ++i) {
     if (each.operands[i].dtype != DType::i32) continue;
     const std::vector<std::int32_t> values =
-        each.op->runs_rounds ? typical_graphs(each.operands[i].shape, each.attributes.integer("size_b"))
+        each.op->runs_rounds ? structure_of_rounds(each.operands[i].shape, each.attributes)
                              : random_indices(index_range(each, i), element_count(each.operands[i].shape));
     indices_.push_back(device_.allocate(aligned(byte_count(each.operands[i]))));
     stream_.copy_to_device(indices_.back()->data(), values.data(), byte_count(each.operands[i]));

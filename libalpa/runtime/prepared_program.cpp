@@ -37,7 +37,8 @@ bool acts(const PreparedStep& step, const Program& program, const StepContext& c
 void enter_run(StepContext& context, const Program& program, const MeshProgram& mesh, const SegmentRun& run) {
   context.micro_batch = run.micro_batch;
   context.point = {context.point.seed, context.inputs->step,
-                   std::max(run.micro_batch, 0) * program.micro_batch_samples, mesh.gradient_square_sum >= 0};
+                   std::max(run.micro_batch, 0) * program.micro_batch_samples, mesh.gradient_square_sum >= 0,
+                   context.inputs->group_rows};
 }
 
 PreparedProgram::PreparedProgram(const Graph& graph, const Program& program, MeshIndex mesh,

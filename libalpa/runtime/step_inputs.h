@@ -15,6 +15,7 @@ struct StepInputs {
   float loss_scale = 1;  ///< as InputKind::loss_scale
   UpdateScalars update_scalars;
   std::int64_t step = 0;
+  std::span<const std::int32_t> group_rows = {};  ///< RunPoint::group_rows
 };
 
 }  // namespace alpa

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "libalpa/program/step_samples.h"
 #include "libalpa/trainer/sample_order.h"
@@ -24,6 +25,13 @@ class BatchReader {
   /// How many targets these samples have, without looking at the data: the loss of a step is divided by the
   /// count of its whole batch, which must be known before the first backward.
   virtual std::int64_t target_count(Split split, std::int64_t first_sample, std::int64_t samples) const = 0;
+
+  /// Likewise the vertices of each group of these samples, of models over graphs (RunPoint::group_rows);
+  /// nothing of others. `into` is replaced.
+  virtual void count_group_rows(Split, std::int64_t /*first_sample*/, std::int64_t /*samples*/,
+                                std::vector<std::int32_t>& into) const {
+    into.clear();
+  }
 
   /// Whether fill() may run on a thread of its own: it asks the system for bytes of files, and HDF5, which
   /// one thread may call, for nothing.

@@ -132,4 +132,12 @@ std::int64_t GraphBatches::target_count(Split split, std::int64_t first_sample, 
   return std::max<std::int64_t>(count, 1);
 }
 
+void GraphBatches::count_group_rows(Split split, std::int64_t first_sample, std::int64_t samples,
+                                    std::vector<std::int32_t>& into) const {
+  into.assign(static_cast<std::size_t>(samples / room_.group), 0);
+  for (std::int64_t i = 0; i < samples; ++i)
+    into[static_cast<std::size_t>(i / room_.group)] +=
+        source_.vertices(order().window_start(split, first_sample + i));
+}
+
 }  // namespace alpa

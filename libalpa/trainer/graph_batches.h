@@ -29,6 +29,9 @@ class GraphBatches final : public BatchReader {
   /// Vertices with a label, at least 1.
   std::int64_t target_count(Split split, std::int64_t first_sample, std::int64_t samples) const override;
 
+  void count_group_rows(Split split, std::int64_t first_sample, std::int64_t samples,
+                        std::vector<std::int32_t>& into) const override;
+
   bool can_read_ahead() const override { return source_.can_read_ahead(); }
   std::int64_t held_bytes() const override;
   std::string description() const override { return source_.description(); }

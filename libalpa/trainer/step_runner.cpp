@@ -42,6 +42,11 @@ double StepRunner::target_count(Split split, std::int64_t first_sample) const {
   return static_cast<double>(reader(split).target_count(split, first_sample, options_.batch));
 }
 
+std::span<const std::int32_t> StepRunner::group_rows(Split split, std::int64_t first_sample) {
+  reader(split).count_group_rows(split, first_sample, options_.batch, group_rows_);
+  return group_rows_;
+}
+
 std::vector<NamedNumber> StepRunner::metrics() const {
   std::vector<NamedNumber> numbers;
   for (const Metric& metric : graph_.metrics) numbers.push_back({metric.name, 0});
@@ -73,6 +78,7 @@ std::optional<StepMetrics> StepRunner::train(std::int64_t steps_done, std::int64
   inputs.loss_scale = static_cast<float>(scale_.factor / targets);
   inputs.update_scalars = update_scalars(options_, steps_done, options_.batch / graph_.samples, scale_);
   inputs.step = steps_done;
+  inputs.group_rows = group_rows(Split::training, first_sample);
   const std::optional<StepResult> result = executor_.run(inputs);
   m.step = steps_done + 1;
   m.learning_rate = learning_rate(options_, steps_done);
@@ -124,6 +130,7 @@ std::optional<Evaluation> StepRunner::evaluate(std::int64_t steps_done, std::int
     StepInputs inputs;
     inputs.samples = samples_.read(held_out_, Split::held_out, b * options_.batch);
     inputs.step = steps_done;
+    inputs.group_rows = group_rows(Split::held_out, b * options_.batch);
     const StepResult result = *executor_.run(inputs, 1);
     evaluation.loss += result.loss_sum;
     add_metrics(result, evaluation.of_model);

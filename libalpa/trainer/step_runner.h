@@ -2,6 +2,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "libalpa/checkpoint/loss_scale.h"
@@ -51,6 +52,7 @@ class StepRunner {
   void add_metrics(const StepResult&, std::vector<NamedNumber>& to) const;
   void make_means(double targets, double steps, std::vector<NamedNumber>& sums) const;
   double target_count(Split, std::int64_t first_sample) const;
+  std::span<const std::int32_t> group_rows(Split, std::int64_t first_sample);  ///< until the next call
 
   const Graph& graph_;
   Executor& executor_;
@@ -66,6 +68,7 @@ class StepRunner {
   double last_step_s_ = 0, uncorrected_s_ = 0;
   std::int64_t corrected_steps_ = 0;  ///< so far, of this run
   std::int64_t tokens_ = 0;           ///< of a sample; 0 where samples are no tokens
+  std::vector<std::int32_t> group_rows_;
   ReadAhead samples_;
 };
 

@@ -8,10 +8,11 @@ namespace alpa {
 void describe(TrainSettings& s, OptionsVisitor& visit) {
   visit.field("steps", s.steps, "end after that many steps of the run; 0: as the model file says",
               at_least(0));
-  const std::span<const Word<BatchingPolicy>> policies = batching_policies();
+  std::vector<Word<std::optional<BatchingPolicy>>> policies{{"planned", std::nullopt, "as the plan says"}};
+  for (const Word<BatchingPolicy>& word : batching_policies())
+    policies.push_back({word.name, word.value, word.sentence});
   visit.field("batching", s.batching,
-              "which vertices of a model over graphs are computed together, of a group of samples",
-              {policies.begin(), policies.end()});
+              "which vertices of a model over graphs are computed together, of a group of samples", policies);
   visit.field("accept_changed_data", s.accept_changed_data,
               "go on though the data, its split or the order of samples are not those of the checkpoint");
   visit.field("checkpoint_every", s.checkpoint_every, "steps between checkpoints; 0: at the end only",

@@ -54,7 +54,8 @@ TrainingData open_graph_data(const std::string& data, std::span<const Input> inp
   opened.graphs = open_graphs(data, {inputs[0].below, inputs[1].below, room.children});
   opened.reader = std::make_unique<GraphBatches>(
       *opened.graphs, SampleOrder::of_rows(opened.graphs->samples(), options, held_out_fraction), room,
-      use.batching, (use.steps > 0 ? use.steps : options.steps) * options.batch);
+      use.batching.value_or(BatchingPolicy::frontier),
+      (use.steps > 0 ? use.steps : options.steps) * options.batch);
   return opened;
 }
 

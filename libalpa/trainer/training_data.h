@@ -1,5 +1,6 @@
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "libalpa/checkpoint/data_identity.h"
@@ -22,8 +23,8 @@ struct TrainingData {
 
 /// What a run does with graphs.
 struct GraphUse {
-  BatchingPolicy batching = BatchingPolicy::frontier;
-  std::int64_t steps = 0;  ///< in which it sees them; 0: as the model file says
+  std::optional<BatchingPolicy> batching;  ///< nullopt: frontier
+  std::int64_t steps = 0;                  ///< in which it sees them; 0: as the model file says
 };
 
 /// Opens what `--data` names: open_tokens() for a model of tokens, open_graphs() for one over graphs,

@@ -1,32 +1,23 @@
-#include "libalpa/profiler/typical_graphs.h"
+#include "libalpa/profiler/structure_of_rounds.h"
 
 #include <algorithm>
-#include <cmath>
+
+#include "libalpa/graph/vertex_rows.h"
 
 namespace alpa {
-namespace {
 
-/// Where each round of a group ends.
-std::vector<std::int64_t> round_ends(std::int64_t rows, std::int64_t samples, std::int64_t children) {
+std::vector<std::int32_t> structure_of_rounds(const Shape& shape, const Attributes& attributes) {
+  const std::int64_t group = attributes.integer("size_b");
+  const std::int64_t columns = shape[2], children = columns - 1, rows = group * shape[1];
+  std::vector<std::int64_t> rounds = typical_rounds_of(attributes);
+  if (rounds.empty()) rounds = rounds_of_full_groups(shape, group);
   std::vector<std::int64_t> ends;
   std::int64_t end = 0;
-  for (int height = 0; end < rows; ++height) {
-    // 51.3, 12.0, 7.8, 5.7, 4.5, 3.7 % of the vertices are of heights 0 to 5.
-    const double share = height == 0 ? 0.513 : 0.12 * std::pow(height, -0.7) * std::exp(-0.03 * height);
-    const std::int64_t size =
-        children == 1 ? samples : std::max<std::int64_t>(1, std::llround(share * static_cast<double>(rows)));
-    end = std::min(rows, end + size);
-    ends.push_back(end);
+  for (const std::int64_t size : rounds) {
+    if (end == rows) break;
+    ends.push_back(end = std::min(rows, end + size));
   }
-  return ends;
-}
-
-}  // namespace
-
-std::vector<std::int32_t> typical_graphs(const Shape& shape, std::int64_t group) {
-  const std::int64_t columns = shape[2], children = columns - 1, rows = group * shape[1];
   std::vector<std::int32_t> of_group(static_cast<std::size_t>(rows * columns), -1);
-  const std::vector<std::int64_t> ends = round_ends(rows, group, children);
   for (std::int64_t row = 0; row < rows; ++row)
     of_group[static_cast<std::size_t>((row + 1) * columns - 1)] =
         row < std::ssize(ends) ? static_cast<std::int32_t>(ends[static_cast<std::size_t>(row)]) : 0;
