@@ -41,10 +41,10 @@ float soften_row(float* row, Element* to, std::int64_t visible, std::int64_t cou
   float sum = 0;
 #pragma omp simd reduction(+ : sum)
   for (std::int64_t i = 0; i < whole; ++i) {
-    const float p = fast_exp_of_softmax(row[i] - maximum);
-    sum += p;
-    to[i] = from_float<Element>(p);
+    row[i] = fast_exp_of_softmax(row[i] - maximum);
+    sum += row[i];
   }
+  round_row(row, to, whole);
   const float factor = fast_exp_of_softmax(state.maximum - maximum);
   state = {maximum, state.sum * factor + sum};
   return factor;

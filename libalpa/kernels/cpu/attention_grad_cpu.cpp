@@ -8,18 +8,22 @@ namespace {
 constexpr std::int64_t kTileStride = AttentionScratch::kKeyBlock;
 
 /// With p = softmax row and dp = the gradient of its entries: `weights` becomes p, `gradient` p * (dp -
-/// delta)
-/// * scale, the gradient of the products of query and key.
+/// delta) * scale, the gradient of the products of query and key. What is in `scores` and `dp` is lost.
 template <class Element>
-void gradient_row(const float* scores, const float* dp, std::int64_t visible, std::int64_t count, float scale,
+void gradient_row(float* scores, float* dp, std::int64_t visible, std::int64_t count, float scale,
                   float log_sum, float delta, Element* weights, Element* gradient) {
 #pragma omp simd
   for (std::int64_t i = 0; i < count; ++i) {
     const float p = fast_exp_of_softmax(scores[i] * scale - log_sum);
-    const float d = p * (dp[i] - delta) * scale;
-    weights[i] = from_float<Element>(i < visible ? p : 0.0f);
-    gradient[i] = from_float<Element>(i < visible ? d : 0.0f);
+    scores[i] = i < visible ? p : 0.0f;
   }
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float d = scores[i] * (dp[i] - delta) * scale;
+    dp[i] = i < visible ? d : 0.0f;
+  }
+  round_row(scores, weights, count);
+  round_row(dp, gradient, count);
 }
 
 template <class T>

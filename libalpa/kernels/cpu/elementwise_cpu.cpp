@@ -49,14 +49,66 @@ constexpr float kGeluCube = 1.59576912f * 0.044715f;
 // 0.5 (1 + tanh(u)) = sigmoid(2u), which keeps its relative precision where tanh is near -1.
 inline float gelu_gate(float x) { return sigmoid(x * (kGeluSlope + kGeluCube * x * x)); }
 
-inline float gelu_slope(float x) {
-  const float gate = gelu_gate(x);
-  return gate + x * gate * (1.0f - gate) * (kGeluSlope + 3.0f * kGeluCube * x * x);
+/// x * gate(x) and its slope.
+struct Gelu {
+  static float gate(float x) { return gelu_gate(x); }
+  static float slope(float x, float gate) {
+    return gate + x * gate * (1.0f - gate) * (kGeluSlope + 3.0f * kGeluCube * x * x);
+  }
+};
+
+struct Silu {
+  static float gate(float x) { return sigmoid(x); }
+  static float slope(float x, float gate) { return gate * (1.0f + x * (1.0f - gate)); }
+};
+
+/// Numbers that gradient_of_gated() does at once. One loop over all of it takes GCC 12 twice as long.
+constexpr std::int64_t kGatedNumbers = 512;
+
+/// gradient[i] = dy[i] * slope at x[i]. What is in `x` stays.
+template <class Curve, class T>
+void gradient_of_gated(const T* dy, const float* x, std::int64_t count, float* gradient) {
+  alignas(64) float gate[kGatedNumbers];
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) gate[i] = Curve::gate(x[i]);
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) gradient[i] = to_float(dy[i]) * Curve::slope(x[i], gate[i]);
 }
 
-inline float silu_slope(float x) {
-  const float gate = sigmoid(x);
-  return gate * (1.0f + x * (1.0f - gate));
+template <class From, class To>
+void round_numbers(const From* from, std::int64_t count, To* to) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) to[i] = from_float<To>(to_float(from[i]));
+}
+
+/// to[i] = x[i] + y[i]
+template <class T>
+void add_numbers(const T* x, const T* y, std::int64_t count, float* to) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < count; ++i) to[i] = to_float(x[i]) + to_float(y[i]);
+}
+
+/// (dy, x) -> dx
+template <class Curve>
+std::unique_ptr<Kernel> gated_gradient(const KernelShape& shape) {
+  if (!types_match(shape, "tt->t")) return nullptr;
+  const std::int64_t count = element_count(shape.operands[0].shape);
+  return for_type(shape.operands[0].dtype, [=](auto zero) {
+    using T = decltype(zero);
+    return host_kernel([=](const KernelCall& call) {
+      const T *dy = call.operand<T>(0), *x = call.operand<T>(1);
+      T* dx = call.result<T>(0);
+      for_ranges(count, kElementGrain, [=](std::int64_t begin, std::int64_t end) {
+        alignas(64) float at[kGatedNumbers], gradient[kGatedNumbers];
+        for (std::int64_t i = begin; i < end; i += kGatedNumbers) {
+          const std::int64_t n = std::min(kGatedNumbers, end - i);
+          round_numbers(x + i, n, at);
+          gradient_of_gated<Curve>(dy + i, at, n, gradient);
+          round_numbers(gradient, n, dx + i);
+        }
+      });
+    });
+  });
 }
 
 }  // namespace
@@ -82,17 +134,13 @@ std::unique_ptr<Kernel> gelu_cpu(const KernelShape& shape) {
   return map(shape, [](float x) { return x * gelu_gate(x); });
 }
 
-std::unique_ptr<Kernel> gelu_grad_cpu(const KernelShape& shape) {
-  return map_pairs(shape, [](float dy, float x) { return dy * gelu_slope(x); });
-}
+std::unique_ptr<Kernel> gelu_grad_cpu(const KernelShape& shape) { return gated_gradient<Gelu>(shape); }
 
 std::unique_ptr<Kernel> silu_cpu(const KernelShape& shape) {
   return map(shape, [](float x) { return x * sigmoid(x); });
 }
 
-std::unique_ptr<Kernel> silu_grad_cpu(const KernelShape& shape) {
-  return map_pairs(shape, [](float dy, float x) { return dy * silu_slope(x); });
-}
+std::unique_ptr<Kernel> silu_grad_cpu(const KernelShape& shape) { return gated_gradient<Silu>(shape); }
 
 std::unique_ptr<Kernel> sigmoid_cpu(const KernelShape& shape) {
   return map(shape, [](float x) { return sigmoid(x); });
@@ -189,11 +237,13 @@ std::unique_ptr<Kernel> bias_gelu_grad_cpu(const KernelShape& shape) {
         for (std::int64_t r = begin; r < end; ++r) {
           const T *from = dy + r * width, *row = x + r * width;
           T* to = dx + r * width;
-#pragma omp simd
-          for (std::int64_t c = 0; c < width; ++c) {
-            const float gradient = to_float(from[c]) * gelu_slope(to_float(row[c]) + to_float(bias[c]));
-            to[c] = from_float<T>(gradient);
-            dbias[c] += gradient;
+          for (std::int64_t c = 0; c < width; c += kGatedNumbers) {
+            const std::int64_t n = std::min(kGatedNumbers, width - c);
+            alignas(64) float at[kGatedNumbers], gradient[kGatedNumbers];
+            add_numbers(row + c, bias + c, n, at);
+            gradient_of_gated<Gelu>(from + c, at, n, gradient);
+            add_numbers(gradient, dbias + c, n, dbias + c);
+            round_numbers(gradient, n, to + c);
           }
         }
       });
