@@ -19,6 +19,7 @@ class ProgramMaker {
       : body_(body_of(call.attributes, static_cast<int>(call.operands.size()), vertex_catalog())),
         types_(value_types(body_, call.operands)),
         rows_(static_cast<int>(call.attributes.integer("rows"))),
+        fuses_(call.attributes.integer("fused", 1) != 0),
         places_(types_.size()),
         in_pass_(types_.size(), -1) {
     const Shape& structure = call.operands[1].shape;
@@ -77,7 +78,8 @@ class ProgramMaker {
         continue;
       std::vector<int> together;
       const auto fits = [&](int value) {
-        return is_function(value) && (together.empty() || width(value) == width(together.front()));
+        return is_function(value) &&
+               (together.empty() || (fuses_ && width(value) == width(together.front())));
       };
       while (each_ready(fits, [&](int value) {
         in_pass_[index(value)] = static_cast<int>(arranged_.size());
@@ -226,6 +228,7 @@ class ProgramMaker {
   VertexBody body_;
   std::vector<TensorType> types_;
   int rows_;
+  bool fuses_;
   std::vector<RowPlace> places_;
   std::vector<int> in_pass_;  ///< [value] of those arranged together; -1: no function
   std::vector<std::vector<int>> arranged_;

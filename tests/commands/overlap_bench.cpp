@@ -34,6 +34,9 @@ struct Way {
 struct Case {
   const char* name;
   const char* model;
+  /// Messages of some 600 KB where transfers take as long as forwards: of shorter ones an idle link passes
+  /// much at once, of longer ones two fill its queue (emulated_hosts.sh).
+  int batch;
   double transfer_over_forward;  ///< 0: devices have kTflops
   std::vector<Way> ways;         ///< the first without overlap
 };
@@ -44,7 +47,7 @@ name = "gpt-overlap"
 [dimensions]
 layers = 12
 [training]
-batch = 128
+batch = {}
 )";
 const char* const kUnet = R"(
 base = "{}/configs/models/unet.toml"
@@ -58,13 +61,14 @@ context_model = 8
 heads = 4
 groups = 4
 [training]
-batch = 128
+batch = {}
 )";
 
 const std::vector<Case>& cases() {
   static const std::vector<Case> all{
       {"GPT, transfers as long as forwards",
        kGpt,
+       256,
        1,
        {{"1f1b", "--method inter-only --micro-batches 32 --schedule 1f1b"},
         {"eager, delayed W, overlap",
@@ -73,16 +77,19 @@ const std::vector<Case>& cases() {
          "--method inter-only --micro-batches 32 --schedule zero-bubble --overlap transfers", true}}},
       {"GPT, transfers of a fifth",
        kGpt,
+       128,
        0.2,
        {{"1f1b", "--method inter-only --micro-batches 32 --schedule 1f1b"},
         {"chosen schedule and overlap", "--method inter-only --micro-batches 32 --overlap auto"}}},
       {"U-Net with skips, transfers as long as forwards",
        kUnet,
+       128,
        1,
        {{"1f1b", "--method inter-only --micro-batches 32 --schedule 1f1b"},
         {"chosen schedule and overlap", "--method inter-only --micro-batches 32 --overlap auto"}}},
       {"GPT of 12 layers, data-parallel",
        kGpt,
+       128,
        0,
        {{"no overlap", "--method data-parallel --micro-batches 1"},
         {"overlap", "--method data-parallel --micro-batches 1 --overlap all"}}}};
@@ -112,7 +119,8 @@ class Measuring {
 
   /// [way]
   std::vector<Result> run() {
-    model_ = runs_.written("model.toml", fmt::format(fmt::runtime(case_.model), ALPA_SOURCE_DIR));
+    model_ =
+        runs_.written("model.toml", fmt::format(fmt::runtime(case_.model), ALPA_SOURCE_DIR, case_.batch));
     double tflops = kTflops;
     if (case_.transfer_over_forward > 0) {
       // The time of a forward goes with that of arithmetic, but for what launches and memory take.

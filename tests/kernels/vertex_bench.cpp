@@ -1,263 +1,267 @@
-// bench_vertex [--check] [--threads N] [--rounds N]: training steps of models over graphs, with the vertices
-// of a batch computed one by one, sample by sample, or all that are ready together; beside what the products
-// of the same rounds take alone.
+// bench_vertex [--check] [--threads N] [--rounds N] [--row tree-lstm|chains|tree-fc|peers|predictions]
+//     [--peer PYTHON]
+//
+// What models over graphs gain from batching, medians of rounds in turn: Tree-LSTM steps with the vertices of
+// a batch computed one by one, sample by sample, or all that are ready together, beside what the products of
+// the same rounds take alone, and without what each step of the batching gains; LSTMs over chains beside
+// padded sequences; Tree-FC by numbers of leaves; with --peer (a Python with PyTorch, and DyNet where it has
+// the wheel dyNET38) the same batch there, on one thread; and predicted steps beside measured ones, on one
+// rank and two. Targets stand in vertex_targets.toml; with --check the exit status says whether all are
+// reached.
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
-#include <chrono>
-#include <optional>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <utility>
 
 #include "libalpa/base/toml_document.h"
-#include "libalpa/dataset/graph_packing.h"
-#include "libalpa/dataset/graph_source.h"
 #include "libalpa/kernels/cpu/host_threads.h"
-#include "libalpa/kernels/cpu/matrix_product_cpu.h"
-#include "libalpa/model/model.h"
-#include "libalpa/ops/catalog.h"
-#include "libalpa/ops/vertex_program.h"
+#include "tests/commands/vertex_predictions.h"
+#include "tests/h5/temporary_folder.h"
+#include "tests/kernels/vertex_steps.h"
 #include "tests/support/held_targets.h"
-#include "tests/support/interpreter.h"
 #include "tests/support/source_folder.h"
 
 namespace alpa {
 namespace {
 
-double seconds_now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+constexpr GraphLimits kTrees{21'702, 5, 2}, kChains{21'702, 5, 1};
+constexpr std::int64_t kSamples = 256;
 
 struct Options {
   int threads = 1, rounds = 5;
+  std::string row, peer;
+
+  bool wants(const char* name) const { return row.empty() || row == name; }
 };
 
-/// One batch of graphs.
-class Batch {
- public:
-  /// With `most`, the first vertices of each sample alone, without their children.
-  Batch(const std::string& data, const GraphLimits& limits, std::int64_t samples, int most = 0)
-      : limits_(limits) {
-    const std::unique_ptr<GraphSource> source = open_graphs(data, limits);
-    for (std::int64_t i = 0; i < samples; ++i) {
-      VertexGraph graph;
-      source->read(i, most > 0 ? graph : graphs_.emplace_back());
-      for (int v = 0; v < most; ++v) {
-        if (v == 0) graphs_.emplace_back();
-        graphs_.back().add(graph.tokens[static_cast<std::size_t>(v)],
-                           graph.labels[static_cast<std::size_t>(v)]);
-      }
-      vertices_ += graphs_.back().vertices();
-    }
-  }
-
-  const GraphLimits& limits() const { return limits_; }
-
-  std::int64_t samples() const { return std::ssize(graphs_); }
-  std::int64_t vertices() const { return vertices_; }
-
-  struct Packed {
-    std::vector<std::int32_t> tokens, labels, structure;
-    int rounds = 0;
-  };
-  Packed packed(BatchingPolicy policy, std::int64_t rows) const {
-    Packed packed;
-    packed.tokens.resize(static_cast<std::size_t>(rows));
-    packed.labels.resize(packed.tokens.size());
-    packed.structure.resize(packed.tokens.size() * static_cast<std::size_t>(limits_.children + 1));
-    std::vector<const VertexGraph*> all;
-    for (const VertexGraph& graph : graphs_) all.push_back(&graph);
-    packed.rounds = GraphPacker().pack(all, policy, static_cast<int>(limits_.children),
-                                       {packed.tokens, packed.labels, packed.structure});
-    return packed;
-  }
-
- private:
-  GraphLimits limits_;
-  std::vector<VertexGraph> graphs_;
-  std::int64_t vertices_ = 0;
+struct Targets {
+  std::vector<std::pair<std::int64_t, double>> over_one_by_one;  ///< hidden, and how many times
+  double over_products, packing, fixed_over_padded, var_over_padded, over_pytorch, prediction;
 };
 
-/// A training step of one of configs/models on that batch, in memory of its own.
-class Step {
- public:
-  Step(const std::string& model, std::int64_t hidden, const Batch& batch, int threads)
-      : rows_(batch.vertices()),
-        device_(make_cpu_device(threads)),
-        graph_(training_step_graph(definition(model, hidden, batch), batch.samples())),
-        interpreter_(*device_, graph_) {
-    for (const State& state : graph_.states) {
-      const std::int64_t count = element_count(value_of(graph_, state.value).type.shape);
-      interpreter_.set(state.value, state.is_parameter ? uniform_values(count, -0.05, 0.05, 1)
-                                                       : Values(static_cast<std::size_t>(count), 0.0));
-    }
-    for (const Input& input : graph_.inputs) {
-      if (input.kind == InputKind::loss_scale) interpreter_.set(input.value, {1e-4});
-      if (input.kind == InputKind::update_scalars) interpreter_.set(input.value, {1e-6, 0.5, 0.5, 0, 1, 1});
-    }
+Targets read_targets() {
+  TomlDocument document = read_toml(source_folder() / "tests/kernels/vertex_targets.toml");
+  TomlTable root = document.root();
+  Targets targets{{},
+                  root.number("over_products"),
+                  root.number("packing"),
+                  root.number("fixed_over_padded"),
+                  root.number("var_over_padded"),
+                  root.number("over_pytorch"),
+                  root.number("prediction")};
+  const std::vector<std::int64_t> hidden = root.integers("hidden");
+  const std::vector<double> times = root.numbers("over_one_by_one");
+  for (std::size_t i = 0; i < hidden.size(); ++i)
+    targets.over_one_by_one.emplace_back(hidden[i], times.at(i));
+  document.finish();
+  return targets;
+}
+
+/// Median seconds of each, in turn; the first round takes the pages.
+template <class... Each>
+std::vector<double> medians_in_turn(int rounds, const Each&... each) {
+  std::vector<std::vector<double>> seconds(sizeof...(Each));
+  for (int i = 0; i <= rounds; ++i) {
+    std::size_t at = 0;
+    (
+        [&] {
+          const double taken = each();
+          if (i > 0) seconds[at].push_back(taken);
+          ++at;
+        }(),
+        ...);
   }
-
-  std::int64_t room() const { return element_count(value_of(graph_, graph_.inputs[0].value).type.shape); }
-
-  void take(const Batch::Packed& packed) {
-    const auto set = [&](std::size_t input, const std::vector<std::int32_t>& values) {
-      interpreter_.set(graph_.inputs[input].value, Values(values.begin(), values.end()));
-    };
-    set(0, packed.tokens);
-    set(1, packed.labels);
-    set(2, packed.structure);
-    packed_ = packed;
-  }
-
-  /// Forward and backward, without the table of the embedding: what a step does for the vertices.
-  double seconds() {
-    const double start = seconds_now();
-    for (const NodeIndex n : graph_.nodes.indices()) {
-      const Node& node = graph_.nodes[n];
-      // Products add to the sums of gradients themselves.
-      if (node.phase == Phase::update || node.op->looks_up_rows || node.op->adds_up_rows ||
-          node.op->sums_micro_batches)
-        continue;
-      interpreter_.run_node(n, node.op->accumulates && node.phase == Phase::backward, {1, 0, 0});
-    }
-    interpreter_.synchronize();
-    return seconds_now() - start;
-  }
-
-  /// Of the nodes of one operator.
-  double seconds_of(std::string_view op) {
-    double sum = 0;
-    for (const NodeIndex n : graph_.nodes.indices()) {
-      if (graph_.nodes[n].op->name != op || graph_.nodes[n].phase == Phase::update) continue;
-      const double start = seconds_now();
-      interpreter_.run_node(n, false, {1, 0, 0});
-      interpreter_.synchronize();
-      sum += seconds_now() - start;
-    }
-    return sum;
-  }
-
-  /// The products of all rounds and those for all rows, on memory that lies as theirs does.
-  double seconds_of_products() {
-    double sum = seconds_of("einsum");
-    for (const Node& node : graph_.nodes) {
-      if (!node.op->runs_rounds) continue;
-      const std::vector<TensorType> types = operand_types(graph_, node);
-      const VertexProgram program = vertex_program({types, node.attributes});
-      std::vector<float> rows(static_cast<std::size_t>(rows_ * 4096), 0.5f), to = rows,
-                                                                             weight(1 << 22, 0.25f);
-      const double start = seconds_now();
-      const std::size_t columns = static_cast<std::size_t>(program.children) + 1;
-      std::int64_t begin = 0;
-      for (int round = 0; round < packed_.rounds; ++round) {
-        const std::int64_t end = packed_.structure[static_cast<std::size_t>(round + 1) * columns - 1];
-        for (const auto& step : program.steps)
-          if (const auto* const m = std::get_if<MultiplyRows>(&step))
-            multiply_on_all_threads({end - begin, m->columns, m->sum},
-                                    {{false, m->left.stride}, rows.data() + begin * m->left.stride},
-                                    {{m->transposed, m->leading}, weight.data()}, 0.0f,
-                                    {to.data() + begin * m->to.stride, m->to.stride});
-        begin = end;
-      }
-      sum += seconds_now() - start;
-    }
-    return sum;
-  }
-
- private:
-  static ModelDefinition definition(const std::string& model, std::int64_t hidden, const Batch& batch) {
-    const std::filesystem::path source = source_folder();
-    const std::int64_t room = (batch.vertices() + batch.samples() - 1) / batch.samples();
-    return parse_model(
-        fmt::format(
-            "base = \"{}\"\nname = \"bench\"\n[graphs]\nvocabulary = \"vocabulary\"\nclasses = \"classes\"\n"
-            "children = \"children\"\nvertices = {}\n[dimensions]\nhidden = {}\n[training]\nbatch = {}\n"
-            "group_samples = {}\n",
-            (source / "configs/models" / (model + ".toml")).string(), room, hidden, batch.samples(),
-            batch.samples()),
-        "bench.toml", {source / "share/blocks"});
-  }
-
-  std::int64_t rows_;
-  std::unique_ptr<Device> device_;
-  Graph graph_;
-  Interpreter interpreter_;
-  Batch::Packed packed_;
-};
+  std::vector<double> medians;
+  for (const std::vector<double>& of : seconds) medians.push_back(median(of));
+  return medians;
+}
 
 /// Seconds in which a batch is done vertex by vertex, each forward and backward by itself, with its term of
 /// every gradient: of some, and as many times as there are.
-double seconds_one_by_one(const std::string& model, std::int64_t hidden, const Batch& like, int threads) {
+double seconds_one_by_one(const std::string& model, std::int64_t hidden, const GraphBatch& like,
+                          int threads) {
   constexpr int kVertices = 1000;
-  const Batch leaf("chains:1", like.limits(), 1, 1);
-  Step step(model, hidden, leaf, threads);
+  const GraphBatch leaf = GraphBatch::one_vertex(like.limits());
+  GraphStep step(model, hidden, leaf, threads);
   step.take(leaf.packed(BatchingPolicy::serial, step.room()));
   double sum = 0;
   for (int i = 0; i < kVertices; ++i) sum += step.seconds();
   return sum / kVertices * static_cast<double>(like.vertices());
 }
 
-/// Median seconds of a step by each policy, in turn.
-std::vector<double> by_policies(Step& step, const Batch& batch, std::span<const BatchingPolicy> policies,
-                                int rounds) {
-  std::vector<std::vector<double>> seconds(policies.size());
-  for (int i = 0; i <= rounds; ++i)
-    for (std::size_t p = 0; p < policies.size(); ++p) {
-      step.take(batch.packed(policies[p], step.room()));
-      const double taken = step.seconds();
-      if (i > 0) seconds[p].push_back(taken);  // the first takes the pages
-    }
-  std::vector<double> medians;
-  for (const std::vector<double>& of : seconds) medians.push_back(median(of));
-  return medians;
+double seconds_under(GraphStep& step, const GraphBatch& batch, BatchingPolicy policy) {
+  step.take(batch.packed(policy, step.room()));
+  return step.seconds();
 }
 
 /// Trees with a label at every vertex: policies against each other, and rounds against their products.
-void tree_lstm_rows(const Options& o, HeldTargets& tally) {
-  const Batch batch("synthetic-trees", {21'702, 5, 2}, 256);
-  TomlDocument document = read_toml(source_folder() / "tests/kernels/vertex_targets.toml");
-  const double most = document.root().number("over_products");
-  std::vector<std::pair<std::int64_t, double>> targets;
-  for (const TomlValue& hidden : document.root().value("hidden").items())
-    targets.emplace_back(hidden.integer(), 0);
-  for (std::size_t i = 0; const TomlValue& least : document.root().value("over_one_by_one").items())
-    targets.at(i++).second = least.number();
-  document.finish();
-  for (const auto& [hidden, least] : targets) {
-    Step step("tree-lstm", hidden, batch, o.threads);
-    constexpr BatchingPolicy policies[] = {BatchingPolicy::serial, BatchingPolicy::per_sample,
-                                           BatchingPolicy::agenda, BatchingPolicy::frontier};
-    const std::vector<double> s = by_policies(step, batch, policies, o.rounds);
-    const double one_by_one = seconds_one_by_one("tree-lstm", hidden, batch, o.threads);
+void tree_lstm_rows(const Options& o, const Targets& targets, HeldTargets& tally) {
+  const GraphBatch batch("synthetic-trees", kTrees, kSamples);
+  for (const auto& [hidden, least] : targets.over_one_by_one) {
+    GraphStep step("tree-lstm", hidden, batch, o.threads),
+        unfused("tree-lstm", hidden, batch, o.threads, false);
+    const auto under = [&](GraphStep& of, BatchingPolicy policy) {
+      return [&, policy] { return seconds_under(of, batch, policy); };
+    };
+    const std::vector<double> s =
+        medians_in_turn(o.rounds, under(step, BatchingPolicy::serial),
+                        under(step, BatchingPolicy::per_sample), under(step, BatchingPolicy::agenda),
+                        under(unfused, BatchingPolicy::frontier), under(step, BatchingPolicy::frontier), [&] {
+                          const double start = seconds_now();
+                          batch.packed(BatchingPolicy::frontier, step.room());
+                          return seconds_now() - start;
+                        });
+    const double one_by_one = seconds_one_by_one("tree-lstm", hidden, batch, o.threads), frontier = s[4];
     const HostThreads threads(o.threads);
-    std::vector<double> products, rounds, backward;
-    for (int i = 0; i < o.rounds; ++i) {
-      products.push_back(step.seconds_of_products());
-      rounds.push_back(step.seconds_of("rounds"));
-      backward.push_back(step.seconds_of("rounds_grad"));
-    }
+    const std::vector<double> parts = medians_in_turn(
+        o.rounds, [&] { return step.seconds_of_products(); }, [&] { return step.seconds_of("rounds"); },
+        [&] { return step.seconds_of("rounds_grad"); },
+        [&] { return step.seconds_lost_round_by_round(false); },
+        [&] { return step.seconds_lost_round_by_round(true); });
     fmt::print("Tree-LSTM, hidden {}, {} trees of {} vertices: ms a step\n", hidden, batch.samples(),
                batch.vertices());
     fmt::print(
         "  one by one {:.1f}; gradients of weights and products of inputs for all rows: serial {:.1f}, per "
-        "sample {:.1f}, "
-        "agenda {:.1f}, frontier {:.1f}\n  of that rounds {:.1f} and {:.1f}; all products alone {:.1f}\n",
-        1e3 * one_by_one, 1e3 * s[0], 1e3 * s[1], 1e3 * s[2], 1e3 * s[3], 1e3 * median(rounds),
-        1e3 * median(backward), 1e3 * median(products));
+        "sample {:.1f}, agenda {:.1f}, frontier {:.1f}\n  of that rounds {:.1f} and {:.1f}; all products "
+        "alone {:.1f}\n",
+        1e3 * one_by_one, 1e3 * s[0], 1e3 * s[1], 1e3 * s[2], 1e3 * frontier, 1e3 * parts[1], 1e3 * parts[2],
+        1e3 * parts[0]);
+    fmt::print(
+        "  batching alone {:.1f}, and gradients of weights once {:.1f}, and products of inputs once {:.1f}, "
+        "and "
+        "one pass for what works element by element {:.1f} (the first two from what these products take)\n",
+        1e3 * (s[3] + parts[3] + parts[4]), 1e3 * (s[3] + parts[3]), 1e3 * s[3], 1e3 * frontier);
     tally.hold(fmt::format("frontier over one by one at hidden {}, at least {}", hidden, least),
-               one_by_one / s[3], one_by_one / s[3] >= least);
-    tally.hold(fmt::format("step over its products at hidden {}, at most {}", hidden, most),
-               s[3] / median(products), s[3] <= most * median(products));
+               one_by_one / frontier, one_by_one / frontier >= least);
+    tally.hold(fmt::format("step over its products at hidden {}, at most {}", hidden, targets.over_products),
+               frontier / parts[0], frontier <= targets.over_products * parts[0]);
+    tally.hold(fmt::format("packing over a step at hidden {}, at most {}", hidden, targets.packing),
+               s[5] / frontier, s[5] <= targets.packing * frontier);
   }
 }
 
+/// LSTMs over sequences: as chains of vertices, and padded.
+void chains_rows(const Options& o, const Targets& targets, HeldTargets& tally) {
+  constexpr std::int64_t kHidden = 150, kLength = 20;
+  const auto row = [&](const char* name, const GraphBatch& batch, double least) {
+    GraphStep chains("var-lstm", kHidden, batch, o.threads);
+    PaddedStep padded(kHidden, batch, o.threads);
+    const std::vector<double> s = medians_in_turn(
+        2 * o.rounds, [&] { return seconds_under(chains, batch, BatchingPolicy::frontier); },
+        [&] { return padded.seconds(); });
+    fmt::print("LSTM, hidden {}, {} sequences of {} steps: chains {:.1f} ms, padded {:.1f} ms\n", kHidden,
+               batch.samples(), batch.vertices(), 1e3 * s[0], 1e3 * s[1]);
+    tally.hold(fmt::format("padded over chains, {}, at least {}", name, least), s[1] / s[0],
+               s[1] >= least * s[0]);
+  };
+  row("all of one length", GraphBatch::chains(kChains, kSamples, kLength), targets.fixed_over_padded);
+  row("of lengths as sentences have", GraphBatch("chains", kChains, kSamples), targets.var_over_padded);
+}
+
+void tree_fc_rows(const Options& o) {
+  for (const int leaves : {32, 64, 128, 256, 512, 1024}) {
+    const GraphBatch batch(fmt::format("complete-trees:{}:20", leaves), kTrees, 20);
+    GraphStep step("tree-fc", 100, batch, o.threads);
+    const std::vector<double> s = medians_in_turn(
+        o.rounds, [&] { return seconds_under(step, batch, BatchingPolicy::per_sample); },
+        [&] { return seconds_under(step, batch, BatchingPolicy::frontier); });
+    const double one_by_one = seconds_one_by_one("tree-fc", 100, batch, o.threads);
+    fmt::print(
+        "Tree-FC, 20 trees of {} leaves: one by one {:.1f} ms, per sample {:.1f} ms, frontier {:.1f} ms, "
+        "{:.1f} times as fast as one by one\n",
+        leaves, 1e3 * one_by_one, 1e3 * s[0], 1e3 * s[1], one_by_one / s[1]);
+  }
+}
+
+/// What a peer's step takes; nullopt: it cannot be had.
+std::optional<double> seconds_of_peer(const std::string& python, const char* peer, const std::string& trees,
+                                      std::int64_t hidden) {
+  const std::filesystem::path script = source_folder() / "tests/reference/vertex_speed.py";
+  std::string line = fmt::format("OMP_NUM_THREADS=1 {} {} {} {} {} 2>/dev/null", python, script.string(),
+                                 peer, trees, hidden);
+  std::FILE* const out = popen(line.c_str(), "r");
+  double seconds = 0;
+  const bool read = out && std::fscanf(out, "%lf", &seconds) == 1;
+  return out && pclose(out) == 0 && read ? std::optional(seconds) : std::nullopt;
+}
+
+void peer_rows(const Options& o, const Targets& targets, HeldTargets& tally) {
+  if (o.peer.empty()) {
+    fmt::print("no --peer: PyTorch and DyNet are left out\n");
+    return;
+  }
+  const GraphBatch batch("synthetic-trees", kTrees, kSamples);
+  const TemporaryFolder folder;
+  const std::string trees = (folder.path() / "trees").string();
+  {
+    std::ofstream file(trees);
+    for (const VertexGraph& graph : batch.graphs()) {
+      for (std::int32_t v = 0; v < graph.vertices(); ++v) {
+        const auto at = static_cast<std::size_t>(v);
+        file << fmt::format("{}:{}:{} ", graph.tokens[at], graph.labels[at],
+                            fmt::join(graph.children_of(v), ","));
+      }
+      file << "\n";
+    }
+  }
+  for (const auto& [hidden, least] : targets.over_one_by_one) {
+    GraphStep step("tree-lstm", hidden, batch, 1);
+    const double own =
+        medians_in_turn(o.rounds, [&] { return seconds_under(step, batch, BatchingPolicy::frontier); })[0];
+    const std::optional<double> pytorch = seconds_of_peer(o.peer, "pytorch", trees, hidden),
+                                dynet = seconds_of_peer(o.peer, "dynet", trees, hidden);
+    fmt::print(
+        "Tree-LSTM, hidden {}, one thread: {:.1f} ms; PyTorch, vertex by vertex {:.1f} ms; DyNet {}\n",
+        hidden, 1e3 * own, 1e3 * pytorch.value_or(NAN),
+        dynet ? fmt::format("{:.1f} ms, {:.1f} times as long", 1e3 * *dynet, *dynet / own) : "is not there");
+    tally.hold(fmt::format("PyTorch over it at hidden {}, at least {}", hidden, targets.over_pytorch),
+               pytorch.value_or(0) / own, pytorch.value_or(0) >= targets.over_pytorch * own);
+  }
+}
+
+void prediction_rows(const Options& o, const Targets& targets, HeldTargets& tally) {
+  std::vector<double> errors;
+  bool arenas = true;
+  for (const VertexPrediction& each : vertex_predictions(std::max(1, o.rounds / 2))) {
+    errors.push_back(std::abs(each.predicted_s / each.measured_s - 1));
+    arenas = arenas && each.has_its_arena;
+  }
+  tally.hold(fmt::format("median error of {} predictions, at most {}", errors.size(), targets.prediction),
+             median(errors), median(errors) <= targets.prediction);
+  tally.hold("arenas are as planned", arenas, arenas);
+}
+
 int run(const std::vector<std::string>& words) {
-  Options options;
+  Options o;
   bool check = false;
   for (std::size_t i = 0; i < words.size(); ++i) {
-    if (words[i] == "--check") check = true;
-    if (i + 1 < words.size() && words[i] == "--threads") options.threads = std::stoi(words[i + 1]);
-    if (i + 1 < words.size() && words[i] == "--rounds") options.rounds = std::stoi(words[i + 1]);
+    const auto value = [&] {
+      return i + 1 < words.size() ? words[++i] : throw Error(ErrorKind::usage, words[i] + " needs a value");
+    };
+    if (words[i] == "--check")
+      check = true;
+    else if (words[i] == "--threads")
+      o.threads = std::stoi(value());
+    else if (words[i] == "--rounds")
+      o.rounds = std::stoi(value());
+    else if (words[i] == "--row")
+      o.row = value();
+    else if (words[i] == "--peer")
+      o.peer = value();
+    else
+      throw Error(ErrorKind::usage, "unknown option " + words[i]);
   }
+  const Targets targets = read_targets();
   HeldTargets tally;
-  tree_lstm_rows(options, tally);
+  if (o.wants("tree-lstm")) tree_lstm_rows(o, targets, tally);
+  if (o.wants("chains")) chains_rows(o, targets, tally);
+  if (o.wants("tree-fc")) tree_fc_rows(o);
+  if (o.wants("peers")) peer_rows(o, targets, tally);
+  if (o.wants("predictions")) prediction_rows(o, targets, tally);
   return tally.finish() || !check ? 0 : 1;
 }
 

@@ -128,6 +128,12 @@ void add_vertex_cases(std::vector<OpCase>& cases) {
   for (const auto& write : {tree_lstm, tree_fc, gated, in_parts})
     for (const Extents& e : {Extents{2, 5, 2, 1, 2}, {4, 3, 2, 2, 3}, {3, 6, 1, 3, 3}, {2, 40, 3, 2, 37}})
       add_function(cases, e, write);
+  const std::vector<OpCase> all = cases;
+  for (OpCase each : all) {
+    if (each.op != "rounds" && each.op != "rounds_grad") continue;
+    each.attributes.set("fused", std::int64_t{0});
+    cases.push_back(std::move(each));
+  }
 }
 
 }  // namespace alpa
