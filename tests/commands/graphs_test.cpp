@@ -69,6 +69,28 @@ TEST_F(Graphs, HaveTheSameLossesUnderEveryPolicy) {
     EXPECT_THAT(each, testing::Pointwise(testing::DoubleNear(1e-5), losses[0]));
 }
 
+TEST_F(Graphs, ArePlannedForWithTheFastestPolicyForTheirSizes) {
+  make_trees();
+  const auto planned = [&](const std::string& options) {
+    return run("alpa-plan trees.toml --cluster " + cluster_ + " --method serial --force --out data.h5 " +
+               options);
+  };
+  const CommandResult chosen = planned("--data trees.h5");
+  ASSERT_EQ(chosen.status, 0) << chosen.output;
+  EXPECT_THAT(chosen.output,
+              testing::ContainsRegex("a group of 32 samples: frontier .* rounds, agenda .* rounds"));
+  const CommandResult trained = run("alpa-train data.h5 --data trees.h5 --run-dir run --threads 1 --steps 2");
+  EXPECT_EQ(trained.status, 0) << trained.output;
+
+  write("trees.toml", model(20));
+  const CommandResult small = planned("--data trees.h5");
+  EXPECT_EQ(small.status, 3) << small.output;
+  EXPECT_THAT(small.output, AllOf(HasSubstr("vertices on average, and 'trees' has room for 640"),
+                                  HasSubstr("try: [graphs] vertices = ")));
+  EXPECT_EQ(run("alpa-plan " + tiny_gpt_ + " --cluster " + cluster_ + " --data trees.h5 --out gpt.h5").status,
+            2);
+}
+
 TEST_F(Graphs, ThatDoNotFitAreRefusedBeforeTheFirstStep) {
   write("small.toml", model(40));
   make_plan("plan", "--method serial", "small.toml");
