@@ -54,7 +54,7 @@ struct Settings {
   std::filesystem::path model, profile, cluster, pin, constraints, cache, out, missing, first, second, trace,
       run_dir;
   std::vector<std::filesystem::path> plans;
-  std::string data;
+  std::string data;  ///< of a model over graphs
   bool program = false, full = false, json = false, runners_up = false;
   PlannerOptions planner;
   SolveOptions solve;
@@ -239,10 +239,7 @@ int main(int argc, char** argv) {
           "layers on one stage, tensors whole or split, how gradients are synchronised, micro-batches and "
           "more (share/constraints.md); their prices are shown. Beside --pin: of gradients alone")
       .options(settings.planner)
-      .option(
-          "--data", settings.data,
-          "graphs that a model over graphs is to be trained on, as alpa-train takes them: costs go by their "
-          "sizes, and the plan has the batching policy that is the fastest for them")
+      .option("--data", settings.data, kGraphDataHelp)
       .option("--missing", settings.missing,
               "write the operator signatures that the profile lacks to this file")
       .writes()

@@ -288,9 +288,7 @@ int main(int argc, char** argv) {
               "profile to write (HDF5), which only --check can do without; one that exists is added to, also "
               "from other nodes of the same kind")
       .continues()
-      .option("--data", settings.data,
-              "graphs that a model over graphs is to be trained on, as alpa-plan takes them: operators are "
-              "measured for as many vertices as these have")
+      .option("--data", settings.data, kGraphDataHelp)
       .option("--missing", settings.missing,
               "measure only the operators that this file lists (written by alpa-plan --missing)")
       .options(settings)

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 
 #include "libalpa/base/error.h"
 #include "libalpa/base/units.h"
 #include "libalpa/dataset/typical_rounds.h"
+#include "libalpa/graph/vertex_rows.h"
 #include "libalpa/model/writer.h"
 #include "libalpa/sharding/node_price.h"
 
@@ -44,8 +44,7 @@ std::vector<ModelDefinition> forms_for_data(const ModelDefinition& model, const 
     ModelDefinition& form = forms.emplace_back(model);
     form.graphs[0].batching = policy;
     form.graphs[0].rounds = typical_rounds(*source, group, children, policy);
-    const std::int64_t rows =
-        std::accumulate(form.graphs[0].rounds.begin(), form.graphs[0].rounds.end(), std::int64_t{0});
+    const std::int64_t rows = rows_of(form.graphs[0].rounds);
     if (rows > room)
       throw Error(ErrorKind::input,
                   fmt::format("{}: {} samples have {} vertices on average, and '{}' has room for {}",

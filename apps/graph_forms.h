@@ -8,6 +8,11 @@
 
 namespace alpa {
 
+/// Of the option that names the data.
+inline constexpr const char* kGraphDataHelp =
+    "graphs that a model over graphs is to be trained on, as alpa-train takes them: operators are measured "
+    "and priced for their sizes, and the plan has the batching policy that is the fastest for them";
+
 /// A model over graphs as it is planned for data that `--data` names (open_graphs): with the rounds that
 /// groups of its samples have, under the batching policy that the model file names, or under each of those
 /// that may be the fastest. Throws Error(input) where it is no model over graphs, or the data has more

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
@@ -81,9 +80,7 @@ class RowMarks {
     for (std::size_t r = 0; r < node.results.size(); ++r)
       has_rows_[node.results[r]] = factors->lead(rule.results[r]);
     const std::int64_t room = group_ * types[static_cast<std::size_t>(operand)].shape[1];
-    std::int64_t taken = room;
-    if (!typical_.empty())
-      taken = std::min(room, std::accumulate(typical_.begin(), typical_.end(), std::int64_t{0}));
+    const std::int64_t taken = typical_.empty() ? room : std::min(room, rows_of(typical_));
     set_vertex_rows(node.attributes, {operand, group_, taken});
   }
 

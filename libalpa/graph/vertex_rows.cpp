@@ -6,6 +6,7 @@
 #include <cassert>
 #include <cmath>
 #include <iterator>
+#include <numeric>
 #include <sstream>
 
 namespace alpa {
@@ -66,6 +67,10 @@ std::vector<std::int64_t> typical_rounds_of(const Attributes& attributes) {
   if (!attributes.has(kTypicalRounds)) return {};
   std::istringstream text(attributes.text(kTypicalRounds));
   return {std::istream_iterator<std::int64_t>(text), std::istream_iterator<std::int64_t>()};
+}
+
+std::int64_t rows_of(std::span<const std::int64_t> rounds) {
+  return std::accumulate(rounds.begin(), rounds.end(), std::int64_t{0});
 }
 
 void set_typical_rounds(Attributes& attributes, const std::vector<std::int64_t>& rounds) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <numeric>
 #include <set>
 #include <string>
 
@@ -49,8 +48,7 @@ double typical_share(const OpCall& call) {
   const std::vector<std::int64_t> rounds = typical_rounds_of(call.attributes);
   if (rounds.empty()) return 1;
   const std::int64_t rows = call.attributes.integer("size_b") * call.operands[0].shape[1];
-  return static_cast<double>(std::accumulate(rounds.begin(), rounds.end(), std::int64_t{0})) /
-         static_cast<double>(rows);
+  return static_cast<double>(rows_of(rounds)) / static_cast<double>(rows);
 }
 
 /// Weights are read anew for each round.

@@ -89,6 +89,25 @@ TEST(VertexFunctions, StandInTheExpandedModel) {
             graph_text(forward_graph(model, 2, true)));
 }
 
+TEST(VertexFunctions, AreExpandedWithTheRoundsOfTheData) {
+  const std::string graphs = "vocabulary = 9\nclasses = 4\nchildren = 2\nvertices = 5\n";
+  const ModelDefinition model =
+      graphs_model(model_text(kGather + kProduct + kSum + kScatter, "h = \"width\"",
+                              graphs + "rounds = [6, 3, 1]\nbatching = \"agenda\"\n"));
+  const ModelDefinition again = parse_model(model.expanded_toml, "expanded");
+  EXPECT_THAT(again.graphs[0].rounds, ElementsAre(6, 3, 1));
+  EXPECT_EQ(again.graphs[0].batching, BatchingPolicy::agenda);
+  const Graph graph = training_step_graph(again, 2);
+  EXPECT_EQ(graph_text(graph), graph_text(training_step_graph(model, 2)));
+  int found = 0;
+  for (const Node& node : graph.nodes) {
+    if (!node.op->runs_rounds) continue;
+    EXPECT_EQ(node.attributes.text("typical_rounds"), "6 3 1");
+    ++found;
+  }
+  EXPECT_EQ(found, 2) << "there and back";
+}
+
 struct Wrong {
   std::string text, reported;
 };
@@ -120,6 +139,12 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{
             model_text(kGood, "h = \"width\"", "vocabulary = 9\nclasses = 4\nchildren = 65\nvertices = 5\n"),
             "'children' is 65, expected an integer from 1 to 64"},
+        Wrong{model_text(kGood, "h = \"width\"",
+                         "vocabulary = 9\nclasses = 4\nchildren = 2\nvertices = 5\nrounds = [6, 5]\n"),
+              "'rounds' have more than the 10 rows that there is room for"},
+        Wrong{model_text(kGood, "h = \"width\"",
+                         "vocabulary = 9\nclasses = 4\nchildren = 2\nvertices = 5\nbatching = \"all\"\n"),
+              "serial"},
         Wrong{model_text(kGood).replace(model_text(kGood).find("batch = 4"), 9,
                                         "batch = 4\nprecision = \"bf16\""),
               "vertex functions compute in f32: expected [training] precision"},

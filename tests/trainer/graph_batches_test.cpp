@@ -54,6 +54,12 @@ class GraphBatchesOfTrees : public testing::Test {
                        800};
 };
 
+TEST_F(GraphBatchesOfTrees, CountTheRowsOfEachGroupOfAStep) {
+  std::vector<std::int32_t> rows;
+  reader_.count_group_rows(Split::training, 16, kBatch, rows);
+  EXPECT_THAT(rows, testing::ElementsAre(14, 14, 14, 14));
+}
+
 // Four leaves, two vertices above them and a root, of each of two samples.
 TEST_F(GraphBatchesOfTrees, PackGroupsRoundByRound) {
   const auto inputs = filled(reader_, samples_of(0, kBatch / 2));

@@ -36,11 +36,13 @@ float TinyBatches::fill_graphs(int step) {
   const std::int64_t rows = kBatch * structure[1], group = kGraphGroup * structure[1];
   float labelled = 0;
   std::int64_t used = 0;
+  group_rows_.clear();
   for (std::int64_t i = 0; i < rows; ++i) {
     if (i % group == 0) {
       used = 0;
       for (std::int64_t row = i; row < i + group; ++row)
         used = std::max<std::int64_t>(used, to(2)[(row + 1) * structure[2] - 1]);
+      group_rows_.push_back(static_cast<std::int32_t>(used));
     }
     const auto random = philox(7, static_cast<std::uint64_t>(step), static_cast<std::uint64_t>(i));
     const auto token = static_cast<std::int32_t>(random.word[0] % graphs_[0].below);

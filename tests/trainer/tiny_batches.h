@@ -17,6 +17,9 @@ class TinyBatches {
 
   std::span<const std::span<const std::byte>> samples() const { return filled_; }
 
+  /// Of models over graphs, how many rows of each group are there.
+  std::span<const std::int32_t> group_rows() const { return group_rows_; }
+
   /// How many targets it has.
   float fill(int step) {
     return arrays_ ? fill_rows(step) : graphs_.empty() ? fill_tokens(step) : fill_graphs(step);
@@ -36,6 +39,7 @@ class TinyBatches {
   std::vector<std::span<const std::byte>> filled_;
   std::unique_ptr<ArraySource> arrays_;
   std::vector<GraphInput> graphs_;
+  std::vector<std::int32_t> group_rows_;
 };
 
 }  // namespace alpa

@@ -289,6 +289,7 @@ TinyCurve TinyTraining::run(int steps, Device& device, Communicator& world,
     own.pick();
     StepInputs inputs;
     inputs.samples = own.spans();
+    inputs.group_rows = batches.group_rows();
     inputs.loss_scale = static_cast<float>(scale.factor) / count;
     inputs.step = step;
     const auto updates = static_cast<float>(step + 1 - scale.skipped_steps);

@@ -75,12 +75,6 @@ void gradient_of_gated(const T* dy, const float* x, std::int64_t count, float* g
   for (std::int64_t i = 0; i < count; ++i) gradient[i] = to_float(dy[i]) * Curve::slope(x[i], gate[i]);
 }
 
-template <class From, class To>
-void round_numbers(const From* from, std::int64_t count, To* to) {
-#pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) to[i] = from_float<To>(to_float(from[i]));
-}
-
 /// to[i] = x[i] + y[i]
 template <class T>
 void add_numbers(const T* x, const T* y, std::int64_t count, float* to) {
