@@ -108,7 +108,7 @@ int plan_model(const Settings& settings, const StopRequest& stop, SelectionCache
   PlanningCosts costs =
       planning_costs(read_planning_profile(settings.profile, app.log()), settings.cluster, app.log());
   if (!settings.data.empty())
-    model = fastest_form(forms_for_data(model, settings.data), costs.costs, app.log());
+    model = fastest_form(forms_for_data(model, settings.data, app.log()), costs.costs, app.log());
   PlannerOptions options = settings.planner;
   options.compare_with_search = true;
   options.stop = &stop;

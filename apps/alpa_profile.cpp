@@ -97,12 +97,12 @@ std::vector<std::int64_t> micro_batch_sizes(const Settings& settings, const Trai
   return sizes;
 }
 
-std::vector<Graph> training_graphs(const Settings& settings, int devices) {
+std::vector<Graph> training_graphs(const Settings& settings, int devices, Log& log) {
   const ModelDefinition model = load_model(settings.model);
   // Planning tries these too.
   std::vector<ModelDefinition> variants;
-  for (const ModelDefinition& form :
-       settings.data.empty() ? std::vector<ModelDefinition>{model} : forms_for_data(model, settings.data)) {
+  for (const ModelDefinition& form : settings.data.empty() ? std::vector<ModelDefinition>{model}
+                                                           : forms_for_data(model, settings.data, log)) {
     variants.push_back(form);
     for (const auto pad : {with_padded_vocabulary, with_padded_heads})
       if (std::optional<ModelDefinition> padded = pad(form, devices)) variants.push_back(std::move(*padded));
@@ -232,7 +232,7 @@ double cores_of_rank(const ParallelRun& run, const RankDevice& rank) {
 int profile_rank(Settings settings, const ParallelRun& run, const std::string& command_line) {
   if (settings.out.empty() && !settings.check)
     throw Error(ErrorKind::usage, "--out is missing", "--out profile.h5, or --check alone");
-  const std::vector<Graph> graphs = training_graphs(settings, run.session.size());
+  const std::vector<Graph> graphs = training_graphs(settings, run.session.size(), run.log);
   if (!settings.out.empty())
     AtomicFile(settings.out);  // a folder that cannot be written is noticed before the work
   const RankDevice rank = make_rank_device(settings.device, run.session, run.environment);

@@ -54,8 +54,11 @@ std::shared_ptr<const PeerWatch> watch_at_files(const ParallelRun& rank, double 
 
 int train_rank(Settings settings, const ParallelRun& rank, const std::string& command_line) {
   const PlannedModel planned = read_planned_model(settings.plan);
-  if (!settings.train.batching && !planned.model.graphs.empty())
-    settings.train.batching = planned.model.graphs[0].batching;
+  if (!planned.model.graphs.empty()) {
+    GraphBatching batching = planned.model.graphs[0].batching;
+    if (settings.train.graphs.policy) batching.policy = settings.train.graphs.policy;
+    settings.train.graphs = batching;
+  }
   if (settings.train.end_time_s <= 0) settings.train.end_time_s = rank.environment.job_end_time_s;
   settings.train.node = rank.session.node();
   settings.train.ranks_on_node = rank.session.ranks_on_node();

@@ -15,9 +15,10 @@ inline constexpr const char* kGraphDataHelp =
 
 /// A model over graphs as it is planned for data that `--data` names (open_graphs): with the rounds that
 /// groups of its samples have, under the batching policy that the model file names, or under each of those
-/// that may be the fastest. Throws Error(input) where it is no model over graphs, or the data has more
+/// that may be the fastest, and with room for the largest samples that can come together where it does not
+/// say for how many vertices. Throws Error(input) where it is no model over graphs, or the data has more
 /// vertices than there is room for.
-std::vector<ModelDefinition> forms_for_data(const ModelDefinition&, const std::string& data);
+std::vector<ModelDefinition> forms_for_data(const ModelDefinition&, const std::string& data, Log&);
 
 /// That whose rounds take the least time on one device.
 ModelDefinition fastest_form(std::vector<ModelDefinition>, const CostModel&, Log&);

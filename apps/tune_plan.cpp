@@ -312,7 +312,7 @@ int tune_plan(TuneSettings settings, const ParallelRun& rank, const Provenance& 
                 "a plan without --staleness");
   if (settings.end_time_s <= 0) settings.end_time_s = rank.environment.job_end_time_s;
   settings.trial.ranks_on_node = rank.session.ranks_on_node();
-  if (!planned.model.graphs.empty()) settings.trial.batching = planned.model.graphs[0].batching;
+  if (!planned.model.graphs.empty()) settings.trial.graphs = planned.model.graphs[0].batching;
   const bool emulated = settings.device.device == DeviceKind::emulated;
   const PlanCosts costs = costs_of(planned.plan, settings.profile);
   const RankDevice own =

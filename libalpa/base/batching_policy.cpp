@@ -11,7 +11,10 @@ std::span<const Word<BatchingPolicy>> batching_policies() {
       {"frontier", BatchingPolicy::frontier, "vertices of one height of all samples together, as Cavs does"},
       {"agenda", BatchingPolicy::agenda,
        "all vertices that can be computed and are of one kind, as DyNet does: those without children, and "
-       "those with"}};
+       "those with"},
+      {"padded", BatchingPolicy::padded,
+       "the next vertex of every sample together, all as long as the longest: of chains alone, for "
+       "comparison"}};
   return words;
 }
 

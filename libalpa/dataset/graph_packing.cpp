@@ -102,6 +102,7 @@ int GraphPacker::find_rounds(Samples samples, BatchingPolicy policy) {
         break;
       case BatchingPolicy::frontier:
       case BatchingPolicy::agenda:
+      case BatchingPolicy::padded:
         rounds = std::max(rounds, height + 1);
     }
   });

@@ -23,8 +23,9 @@ struct PackedRows {
 /// take no more.
 class GraphPacker {
  public:
-  /// The number of rounds. Vertices have `most_children` at most, as the limits say that the samples were
-  /// opened with. Throws Error(input) that names the sample with which there are more vertices than rows.
+  /// The number of rounds. What is to be padded is (pad_chains). Vertices have `most_children` at most, as
+  /// the limits say that the samples were opened with. Throws Error(input) that names the sample with which
+  /// there are more vertices than rows.
   int pack(std::span<const VertexGraph* const> samples, BatchingPolicy policy, int most_children,
            const PackedRows& rows);
 

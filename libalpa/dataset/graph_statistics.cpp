@@ -143,6 +143,22 @@ GraphStatistics graph_statistics(GraphSource& source) {
   return counts.statistics();
 }
 
+GraphStatistics size_statistics(const GraphSource& source) {
+  std::map<std::int64_t, std::int64_t> counts;
+  for (std::int64_t i = 0; i < source.samples(); ++i) ++counts[source.vertices(i)];
+  GraphStatistics statistics;
+  for (const auto& [size, samples] : counts) {
+    statistics.sizes.push_back(size);
+    statistics.samples_by_size.push_back(samples);
+  }
+  return statistics;
+}
+
+std::int64_t largest_group(const GraphSource& source, std::int64_t group, BatchingPolicy policy) {
+  const GraphStatistics sizes = size_statistics(source);
+  return policy == BatchingPolicy::padded ? group * sizes.most_vertices() : sizes.largest_in_run(group);
+}
+
 void write_statistics(H5RowsWriter& file, const GraphStatistics& statistics) {
   assert(statistics.samples() > 0);
   file.column(vertices_by_height_path, statistics.vertices_by_height);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "libalpa/base/batching_policy.h"
 #include "libalpa/dataset/graph_source.h"
 
 namespace alpa {
@@ -62,6 +63,12 @@ class GraphCounts {
 
 /// Reads all samples.
 GraphStatistics graph_statistics(GraphSource&);
+
+/// Of their sizes alone, for which none is read.
+GraphStatistics size_statistics(const GraphSource&);
+
+/// Rows of the largest group of so many samples that any order of them may make.
+std::int64_t largest_group(const GraphSource&, std::int64_t group, BatchingPolicy);
 
 /// Writes them as columns of the group /statistics, with the figures that follow from them as its attributes.
 /// Nothing has been appended to the file yet.

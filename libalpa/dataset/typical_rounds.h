@@ -7,10 +7,15 @@
 
 namespace alpa {
 
-/// How many rows each round of `group` samples has on average, from the first: of groups drawn at random,
-/// each packed under the policy. There are as many rounds as they have on average, and as many rows in all,
-/// but for rounding; at least one in each. `children`: as GraphLimits says.
-std::vector<std::int64_t> typical_rounds(GraphSource&, std::int64_t group, std::int64_t children,
-                                         BatchingPolicy);
+/// What typical_rounds() takes groups of.
+struct DrawnSteps {
+  std::int64_t samples = 0;   ///< of a step, a whole number of groups; they are drawn at random
+  std::int64_t group = 0;     ///< samples that are packed together
+  std::int64_t children = 0;  ///< as GraphLimits says
+};
+
+/// How many rows each round of a group has on average, from the first. There are as many rounds as groups
+/// have on average, and as many rows in all, but for rounding; at least one in each.
+std::vector<std::int64_t> typical_rounds(GraphSource&, const DrawnSteps&, const GraphBatching&);
 
 }  // namespace alpa

@@ -1,6 +1,7 @@
 #include "libalpa/graph/mark_vertex_rows.h"
 
 #include <algorithm>
+#include <cassert>
 #include <map>
 #include <optional>
 #include <string>
@@ -94,6 +95,12 @@ class RowMarks {
 
 Graph with_vertex_rows(Graph graph, std::int64_t group, std::vector<std::int64_t> typical) {
   return RowMarks(std::move(graph), group, std::move(typical)).run();
+}
+
+VertexInputs vertex_inputs(const Graph& graph) {
+  assert(graph.inputs.front().kind == InputKind::vertices && "tokens, labels and structure");
+  const Shape& structure = value_of(graph, graph.inputs[2].value).type.shape;
+  return {graph.inputs[0].below, graph.inputs[1].below, structure[2] - 1, structure[1]};
 }
 
 }  // namespace alpa

@@ -44,6 +44,7 @@ void split_by_groups(ShardingRule&, const VertexRows&);
 /// Of a node that runs rounds: the rows of each round of a group in typical data; empty: nothing was noted.
 std::vector<std::int64_t> typical_rounds_of(const Attributes&);
 std::int64_t rows_of(std::span<const std::int64_t> rounds);  ///< of all of them
+
 void set_typical_rounds(Attributes&, const std::vector<std::int64_t>&);
 
 /// The same where nothing is known of the data, of `group` samples with room for v vertices each, structure

@@ -12,10 +12,13 @@
 namespace alpa {
 namespace {
 
-std::optional<BatchingPolicy> read_batching(const TomlTable& table) {
-  if (!table.has("batching")) return std::nullopt;
+GraphBatching read_batching(const TomlTable& table) {
+  GraphBatching batching;
   const std::span<const Word<BatchingPolicy>> words = batching_policies();
-  return table.word<BatchingPolicy>("batching", {words.begin(), words.end()});
+  if (table.has("batching"))
+    batching.policy = table.word<BatchingPolicy>("batching", {words.begin(), words.end()});
+  if (table.has("sort")) batching.by_height = table.word<bool>("sort", {{"none", false}, {"height", true}});
+  return batching;
 }
 
 bool is_text_setting(const std::string& op, const std::string& setting) {
@@ -110,7 +113,7 @@ GraphsDefinition BlockReader::read_graphs(const TomlTable& table) const {
   return {number("vocabulary", "how many tokens there are"),
           number("classes", "how many labels there are"),
           number("children", "how many a vertex has at most"),
-          number("vertices", "for how many of each sample, on average, there is room"),
+          read_expression(table.value("vertices"), ""),
           table.integers("rounds", at_least(1)),
           read_batching(table),
           place(table.location())};

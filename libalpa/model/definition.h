@@ -49,10 +49,11 @@ struct InputDefinition {
 struct GraphsDefinition {
   std::string vocabulary, classes;  ///< tokens and labels are less than these; -1: none
   std::string children;             ///< that a vertex has at most
-  std::string vertices;             ///< that there is room for, for each sample of a group on average
+  std::string vertices;             ///< that there is room for, for each sample of a group on average; "": as
+                                    ///< the data takes, without which there is no training step
   /// Rows of each round of a group in typical data, which plans and profiles go by; empty: nothing is known.
   std::vector<std::int64_t> rounds;
-  std::optional<BatchingPolicy> batching;  ///< nullopt: the file does not say
+  GraphBatching batching;
   SourceLocation place;
 };
 

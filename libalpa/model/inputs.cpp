@@ -15,7 +15,7 @@ ValueIndex add_graphs(GraphBuilder& builder, const GraphsDefinition& graphs, std
   const auto vocabulary = number(graphs.vocabulary, "'vocabulary'", kMostIds),
              classes = number(graphs.classes, "'classes'", kMostIds),
              children = number(graphs.children, "'children'", kMostChildren),
-             vertices = number(graphs.vertices, "'vertices'", kMostElements);
+             vertices = number(graphs.vertices.empty() ? "1" : graphs.vertices, "'vertices'", kMostElements);
   frame.values["tokens"] = frame.values["labels"] = kPoisoned;
   if (!vocabulary || !classes || !children || !vertices) return kPoisoned;
   const std::int64_t samples = builder.graph().samples;

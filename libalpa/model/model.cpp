@@ -49,12 +49,20 @@ void check(ModelText& text) {
     text.documents[fault.place.source].fault(fault.place.at, fault.text);
 }
 
+Graph step_graph(const ModelDefinition& model, std::int64_t samples) {
+  const OpCatalog ops = op_catalog();
+  const Graph forward = with_fused_operators(forward_graph(model, samples, true), ops);
+  Graph graph = with_fused_operators(training_graph(forward, ops, model.training), ops);
+  if (model.graphs.empty()) return graph;
+  return with_vertex_rows(std::move(graph), model.training.group_samples, model.graphs[0].rounds);
+}
+
 ModelDefinition definition(TomlDocument document, const std::vector<std::filesystem::path>& block_folders) {
   return in_step(fmt::format("reading model '{}'", document.file_name()), [&] {
     ModelText text = read_model_text(std::move(document), block_folders);
     check(text);
     finish(text.documents);
-    training_step_graph(text.model, text.model.training.batch);  // finds weights that do not reach the loss
+    step_graph(text.model, text.model.training.batch);  // finds weights that do not reach the loss
     text.model.expanded_toml = model_toml(text.model);
     return std::move(text.model);
   });
@@ -130,11 +138,14 @@ Graph forward_graph(const ModelDefinition& model, std::int64_t samples, bool tra
 }
 
 Graph training_step_graph(const ModelDefinition& model, std::int64_t samples) {
-  const OpCatalog ops = op_catalog();
-  const Graph forward = with_fused_operators(forward_graph(model, samples, true), ops);
-  Graph graph = with_fused_operators(training_graph(forward, ops, model.training), ops);
-  if (model.graphs.empty()) return graph;
-  return with_vertex_rows(std::move(graph), model.training.group_samples, model.graphs[0].rounds);
+  if (!model.graphs.empty() && model.graphs[0].vertices.empty())
+    throw Error(
+        ErrorKind::input,
+        fmt::format("'vertices' is missing in [graphs] of '{}': for how many of each sample, on average, "
+                    "there is room",
+                    model.name),
+        "a number, or --data for as many as the largest samples that can come together take");
+  return step_graph(model, samples);
 }
 
 }  // namespace alpa

@@ -85,11 +85,13 @@ std::string input_toml(const InputDefinition& input) {
 
 std::string graphs_toml(const GraphsDefinition& graphs) {
   return fmt::format(
-      "\n[graphs]\nvocabulary = {}\nclasses = {}\nchildren = {}\nvertices = {}\n{}{}",
-      expression(graphs.vocabulary), expression(graphs.classes), expression(graphs.children),
-      expression(graphs.vertices),
+      "\n[graphs]\nvocabulary = {}\nclasses = {}\nchildren = {}\n{}{}{}{}", expression(graphs.vocabulary),
+      expression(graphs.classes), expression(graphs.children),
+      graphs.vertices.empty() ? "" : fmt::format("vertices = {}\n", expression(graphs.vertices)),
       graphs.rounds.empty() ? "" : fmt::format("rounds = [{}]\n", fmt::join(graphs.rounds, ", ")),
-      graphs.batching ? fmt::format("batching = \"{}\"\n", batching_name(*graphs.batching)) : "");
+      graphs.batching.policy ? fmt::format("batching = \"{}\"\n", batching_name(*graphs.batching.policy))
+                             : "",
+      graphs.batching.by_height ? "sort = \"height\"\n" : "");
 }
 
 }  // namespace

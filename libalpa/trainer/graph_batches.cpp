@@ -5,112 +5,117 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
-#include <map>
 
 #include "libalpa/base/error.h"
 #include "libalpa/dataset/graph_statistics.h"
+#include "libalpa/dataset/padded_chains.h"
 
 namespace alpa {
-namespace {
 
-GraphStatistics sizes_of(const GraphSource& source) {
-  std::map<std::int64_t, std::int64_t> counts;
-  for (std::int64_t i = 0; i < source.samples(); ++i) ++counts[source.vertices(i)];
-  GraphStatistics statistics;
-  for (const auto& [size, samples] : counts) {
-    statistics.sizes.push_back(size);
-    statistics.samples_by_size.push_back(samples);
-  }
-  return statistics;
+GraphBatches::GraphBatches(GraphSource& source, const SampleOrder& order, const GraphRoom& room,
+                           const GraphBatching& batching, const TrainingOptions& options, std::int64_t steps)
+    : BatchReader(order),
+      source_(source),
+      room_(room),
+      policy_(batching.policy.value_or(BatchingPolicy::frontier)),
+      graphs_(static_cast<std::size_t>(room.group)) {
+  if (policy_ == BatchingPolicy::padded) check_chains(source);
+  if (batching.by_height) heights_.emplace(source);
+  check_room((steps > 0 ? steps : options.steps) * options.batch, options.batch);
+  for (const VertexGraph& graph : graphs_) packed_.push_back(&graph);
+  const auto rows = static_cast<std::size_t>(room.rows());
+  tokens_.resize(rows);
+  labels_.resize(rows);
+  structure_.resize(rows * (static_cast<std::size_t>(room.limits.children) + 1));
 }
 
-/// The most vertices of a group of the run, in training and in evaluations.
-std::int64_t most_of_run(const GraphSource& source, const SampleOrder& order, std::int64_t group,
-                         std::int64_t samples) {
+std::int64_t GraphBatches::held_bytes() const {
+  // The group's graphs, the packer's scratch (agenda) and what is packed: of each row so many numbers.
+  const std::int64_t children = room_.limits.children, of_graphs = 3 + children, of_scratch = 9 + children,
+                     packed = 3 + children;
+  return source_.held_bytes() + (heights_ ? heights_->held_bytes() : 0) +
+         4 * room_.rows() * (of_graphs + of_scratch + packed);
+}
+
+void GraphBatches::arrange(Split split, std::int64_t first_sample, std::int64_t count, Arranged& into) const {
+  into.samples.clear();
+  for (std::int64_t i = 0; i < count; ++i)
+    into.samples.push_back(order().window_start(split, first_sample + i));
+  if (heights_) heights_->arrange(into.samples, room_.group, into.scratch);
+}
+
+std::int64_t GraphBatches::rows_in(std::span<const std::int64_t> group) const {
+  std::int64_t sum = 0, most = 0;
+  for (const std::int64_t sample : group) {
+    sum += source_.vertices(sample);
+    most = std::max<std::int64_t>(most, source_.vertices(sample));
+  }
+  return policy_ == BatchingPolicy::padded ? most * std::ssize(group) : sum;
+}
+
+/// Rows of the largest group of the run, in training and in evaluations.
+std::int64_t GraphBatches::most_of_run(std::int64_t samples, std::int64_t batch) const {
   std::int64_t most = 0;
+  Arranged step;
   const auto look_through = [&](Split split, std::int64_t count) {
-    for (std::int64_t first = 0; first < count; first += group) {
-      std::int64_t vertices = 0;
-      for (std::int64_t i = first; i < first + group; ++i)
-        vertices += source.vertices(order.window_start(split, i));
-      most = std::max(most, vertices);
+    for (std::int64_t first = 0; first < count; first += batch) {
+      arrange(split, first, batch, step);
+      for (std::int64_t group = 0; group < batch; group += room_.group)
+        most = std::max(most, rows_in(std::span(step.samples).subspan(group, room_.group)));
     }
   };
-  if (order.windows(Split::training) > 0) look_through(Split::training, samples);
-  const std::int64_t held_out = order.windows(Split::held_out);  // evaluations take whole batches
-  if (held_out > 0) look_through(Split::held_out, held_out - held_out % group);
+  if (order().windows(Split::training) > 0) look_through(Split::training, samples);
+  const std::int64_t held_out = order().windows(Split::held_out);  // evaluations take whole batches
+  if (held_out > 0) look_through(Split::held_out, held_out - held_out % batch);
   return most;
 }
 
 /// Where not all orders of the samples fit, that of the run has to. What that takes is known before the first
 /// step, and said.
-void check_room(const GraphSource& source, const SampleOrder& order, const GraphRoom& room,
-                std::int64_t samples) {
+void GraphBatches::check_room(std::int64_t samples, std::int64_t batch) const {
   constexpr std::int64_t kMostLookedThrough = 100'000'000;  // some seconds
-  const std::int64_t fit = room.group * room.vertices, most = sizes_of(source).largest_in_run(room.group);
+  const std::int64_t fit = room_.rows(), most = largest_group(source_, room_.group, policy_);
   if (most <= fit) return;
-  const auto per_sample = [&](std::int64_t vertices) { return (vertices + room.group - 1) / room.group; };
+  const auto per_sample = [&](std::int64_t vertices) { return (vertices + room_.group - 1) / room_.group; };
   const std::string has = fmt::format(
       "and the model has room for {} ([graphs] vertices = {}, [training] "
       "group_samples = {})",
-      fit, room.vertices, room.group);
-  if (samples > kMostLookedThrough && order.windows(Split::training) > 0)
+      fit, room_.vertices, room_.group);
+  if (samples > kMostLookedThrough && order().windows(Split::training) > 0)
     throw Error(ErrorKind::input,
                 fmt::format("{}: {} samples that may come together have {} vertices, {}",
-                            source.description(), room.group, most, has),
+                            source_.description(), room_.group, most, has),
                 fmt::format("[graphs] vertices = {}", per_sample(most)));
-  const std::int64_t of_run = most_of_run(source, order, room.group, samples);
+  const std::int64_t of_run = most_of_run(samples, batch);
   if (of_run <= fit) return;
   throw Error(ErrorKind::input,
               fmt::format("{}: {} samples that come together in this run have {} vertices, {}",
-                          source.description(), room.group, of_run, has),
+                          source_.description(), room_.group, of_run, has),
               fmt::format("[graphs] vertices = {} for this run, {} for any order of its samples",
                           per_sample(of_run), per_sample(most)));
 }
 
-}  // namespace
-
-GraphBatches::GraphBatches(GraphSource& source, const SampleOrder& order, const GraphRoom& room,
-                           BatchingPolicy policy, std::int64_t samples)
-    : BatchReader(order),
-      source_(source),
-      room_(room),
-      policy_(policy),
-      graphs_(static_cast<std::size_t>(room.group)) {
-  check_room(source, order, room, samples);
-  for (const VertexGraph& graph : graphs_) packed_.push_back(&graph);
-  const auto rows = static_cast<std::size_t>(room.group * room.vertices);
-  tokens_.resize(rows);
-  labels_.resize(rows);
-  structure_.resize(rows * (static_cast<std::size_t>(room.children) + 1));
-}
-
-std::int64_t GraphBatches::held_bytes() const {
-  // The group's graphs, the packer's scratch (agenda) and what is packed: of each row so many numbers.
-  const std::int64_t of_graphs = 3 + room_.children, of_scratch = 9 + room_.children,
-                     packed = 3 + room_.children;
-  return source_.held_bytes() + 4 * room_.group * room_.vertices * (of_graphs + of_scratch + packed);
-}
-
-void GraphBatches::pack(Split split, std::int64_t first_sample) {
-  for (std::size_t i = 0; i < graphs_.size(); ++i)
-    source_.read(order().window_start(split, first_sample + static_cast<std::int64_t>(i)), graphs_[i]);
-  packer_.pack(packed_, policy_, static_cast<int>(room_.children), {tokens_, labels_, structure_});
+void GraphBatches::pack(std::span<const std::int64_t> group) {
+  for (std::size_t i = 0; i < graphs_.size(); ++i) source_.read(group[i], graphs_[i]);
+  if (policy_ == BatchingPolicy::padded) pad_chains(graphs_);
+  packer_.pack(packed_, policy_, static_cast<int>(room_.limits.children), {tokens_, labels_, structure_});
 }
 
 void GraphBatches::fill(Split split, std::int64_t first_sample, const StepSamples& samples,
                         std::span<const std::span<std::byte>> into) {
   assert(into.size() == 3 && samples.size() == 3 && "tokens, labels and structure");
   const std::array<std::span<const std::int32_t>, 3> made{tokens_, labels_, structure_};
-  std::int64_t begin = samples[0].micro_batch_samples, end = 0;
+  const std::int64_t micro_batch = samples[0].micro_batch_samples;
+  std::int64_t begin = micro_batch, end = 0;
   for (const InputSamples& own : samples)
     if (own.rows > 0) {
       begin = std::min(begin, own.first_row);
       end = std::max(end, own.first_row + own.rows);
     }
+  arrange(split, first_sample, samples[0].micro_batches * micro_batch, filled_);
   for (std::int64_t m = 0; m < samples[0].micro_batches; ++m)
     for (std::int64_t group = begin / room_.group * room_.group; group < end; group += room_.group) {
-      pack(split, first_sample + m * samples[0].micro_batch_samples + group);
+      pack(std::span(filled_.samples).subspan(m * micro_batch + group, room_.group));
       for (std::size_t input = 0; input < into.size(); ++input) {
         const InputSamples& own = samples[input];
         const std::int64_t from = std::max(group, own.first_row),
@@ -134,10 +139,11 @@ std::int64_t GraphBatches::target_count(Split split, std::int64_t first_sample, 
 
 void GraphBatches::count_group_rows(Split split, std::int64_t first_sample, std::int64_t samples,
                                     std::vector<std::int32_t>& into) const {
-  into.assign(static_cast<std::size_t>(samples / room_.group), 0);
-  for (std::int64_t i = 0; i < samples; ++i)
-    into[static_cast<std::size_t>(i / room_.group)] +=
-        source_.vertices(order().window_start(split, first_sample + i));
+  arrange(split, first_sample, samples, counted_);
+  into.clear();
+  for (std::int64_t group = 0; group < samples; group += room_.group)
+    into.push_back(
+        static_cast<std::int32_t>(rows_in(std::span(counted_.samples).subspan(group, room_.group))));
 }
 
 }  // namespace alpa

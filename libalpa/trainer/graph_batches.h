@@ -1,27 +1,32 @@
 #pragma once
+#include <optional>
 #include <vector>
 
 #include "libalpa/dataset/graph_packing.h"
 #include "libalpa/dataset/graph_source.h"
+#include "libalpa/dataset/height_order.h"
 #include "libalpa/trainer/batch_reader.h"
 
 namespace alpa {
 
-/// For what a model over graphs has room.
+/// What a model over graphs takes, and for how much it has room.
 struct GraphRoom {
+  GraphLimits limits;
   std::int64_t group = 1;     ///< samples that are packed together
   std::int64_t vertices = 1;  ///< rows for each of them
-  std::int64_t children = 1;
+
+  std::int64_t rows() const { return group * vertices; }
 };
 
 /// Inputs of graphs: tokens, labels and structure (ops/vertex.h), each row a vertex. A group of consecutive
 /// samples of the step is packed into its rows round by round, the same whatever the plan.
 class GraphBatches final : public BatchReader {
  public:
-  /// `source` must outlive it. Throws Error(input) where samples that come together in a run of so many, or
-  /// in an evaluation, have more vertices than there is room for.
-  GraphBatches(GraphSource& source, const SampleOrder& order, const GraphRoom&, BatchingPolicy,
-               std::int64_t samples);
+  /// `source` must outlive it. A run of so many steps, 0: as the options say. Throws Error(input) where
+  /// samples that come together in the run, or in an evaluation, have more vertices than there is room for,
+  /// or are to be padded and are no chains.
+  GraphBatches(GraphSource& source, const SampleOrder& order, const GraphRoom&, const GraphBatching&,
+               const TrainingOptions& options, std::int64_t steps);
 
   void fill(Split split, std::int64_t first_sample, const StepSamples& samples,
             std::span<const std::span<std::byte>> into) override;
@@ -38,11 +43,24 @@ class GraphBatches final : public BatchReader {
   std::int64_t length() const override { return source_.samples(); }
 
  private:
-  void pack(Split split, std::int64_t first_sample);  ///< the group at hand
+  /// Samples of the data in the order in which groups are cut of them.
+  struct Arranged {
+    std::vector<std::int64_t> samples, scratch;
+  };
+  void arrange(Split split, std::int64_t first_sample, std::int64_t count, Arranged& into) const;
+  std::int64_t rows_in(std::span<const std::int64_t> group) const;
+  std::int64_t most_of_run(std::int64_t samples, std::int64_t batch) const;
+  void check_room(std::int64_t samples, std::int64_t batch) const;
+
+  void pack(std::span<const std::int64_t> group);  ///< which is then at hand
 
   GraphSource& source_;
   GraphRoom room_;
   BatchingPolicy policy_;
+  std::optional<HeightOrder> heights_;
+  // One for each thread that asks.
+  Arranged filled_;
+  mutable Arranged counted_;
   // Of the group at hand.
   std::vector<VertexGraph> graphs_;
   std::vector<const VertexGraph*> packed_;

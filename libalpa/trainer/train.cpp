@@ -60,9 +60,9 @@ class Run {
         evaluation_(lower(graph, plan, Purpose::evaluate, kind_of_kernels())),
         data_(open_training_data(settings.data, graph, options,
                                  settings.evaluation_data.empty() ? SampleOrder::usual_held_out : 0,
-                                 {settings.batching, total_steps_})) {
+                                 settings.graphs, total_steps_)) {
     if (!settings.evaluation_data.empty())
-      evaluation_data_ = open_training_data(settings.evaluation_data, graph, options, 1, {settings.batching});
+      evaluation_data_ = open_training_data(settings.evaluation_data, graph, options, 1, settings.graphs);
     verify(training_);
     verify(evaluation_);
     const Program* const programs[] = {&training_, &evaluation_};

@@ -11,7 +11,7 @@ void describe(TrainSettings& s, OptionsVisitor& visit) {
   std::vector<Word<std::optional<BatchingPolicy>>> policies{{"planned", std::nullopt, "as the plan says"}};
   for (const Word<BatchingPolicy>& word : batching_policies())
     policies.push_back({word.name, word.value, word.sentence});
-  visit.field("batching", s.batching,
+  visit.field("batching", s.graphs.policy,
               "which vertices of a model over graphs are computed together, of a group of samples", policies);
   visit.field("accept_changed_data", s.accept_changed_data,
               "go on though the data, its split or the order of samples are not those of the checkpoint");

@@ -18,11 +18,11 @@ struct TrainSettings {
   std::string data;             ///< see open_tokens()
   std::string evaluation_data;  ///< likewise, all held out; "": the end of `data` is
   std::filesystem::path run_dir;
-  std::optional<BatchingPolicy> batching;  ///< of a model over graphs; nullopt: as planned, or frontier
-  std::string resume = "auto";             ///< see find_resume_point()
-  bool accept_changed_data = false;        ///< resume all the same, see check_same_data()
-  std::int64_t steps = 0;                  ///< the run ends after that many steps; 0: as the model file says
-  std::int64_t checkpoint_every = 100;     ///< steps; 0: only at the end
+  GraphBatching graphs;                 ///< of a model over graphs
+  std::string resume = "auto";          ///< see find_resume_point()
+  bool accept_changed_data = false;     ///< resume all the same, see check_same_data()
+  std::int64_t steps = 0;               ///< the run ends after that many steps; 0: as the model file says
+  std::int64_t checkpoint_every = 100;  ///< steps; 0: only at the end
   CheckpointSaving checkpoints = CheckpointSaving::asynchronous;
   std::int64_t keep = 2;                ///< checkpoints kept; 0: all
   std::int64_t evaluate_every = 0;      ///< steps; 0: never

@@ -5,8 +5,8 @@
 #include "libalpa/base/error.h"
 #include "libalpa/dataset/content_fingerprint.h"
 #include "libalpa/dataset/open_tokens.h"
+#include "libalpa/graph/mark_vertex_rows.h"
 #include "libalpa/trainer/array_batches.h"
-#include "libalpa/trainer/graph_batches.h"
 #include "libalpa/trainer/token_batches.h"
 
 namespace alpa {
@@ -45,17 +45,16 @@ TrainingData open_token_data(const std::string& data, const Graph& graph, const 
   return opened;
 }
 
-/// Inputs of graphs are tokens, labels and structure.
-TrainingData open_graph_data(const std::string& data, std::span<const Input> inputs, const Graph& graph,
-                             const TrainingOptions& options, double held_out_fraction, const GraphUse& use) {
-  const Shape& structure = value_of(graph, inputs[2].value).type.shape;
-  const GraphRoom room{options.group_samples, structure[1], structure[2] - 1};
+TrainingData open_graph_data(const std::string& data, const Graph& graph, const TrainingOptions& options,
+                             double held_out_fraction, const GraphBatching& batching, std::int64_t steps) {
+  const VertexInputs inputs = vertex_inputs(graph);
+  const GraphRoom room{
+      {inputs.vocabulary, inputs.classes, inputs.children}, options.group_samples, inputs.vertices};
   TrainingData opened;
-  opened.graphs = open_graphs(data, {inputs[0].below, inputs[1].below, room.children});
+  opened.graphs = open_graphs(data, room.limits);
   opened.reader = std::make_unique<GraphBatches>(
       *opened.graphs, SampleOrder::of_rows(opened.graphs->samples(), options, held_out_fraction), room,
-      use.batching.value_or(BatchingPolicy::frontier),
-      (use.steps > 0 ? use.steps : options.steps) * options.batch);
+      batching, options, steps);
   return opened;
 }
 
@@ -68,9 +67,9 @@ std::string content_of(const TrainingData& data) {
 }  // namespace
 
 TrainingData open_training_data(const std::string& data, const Graph& graph, const TrainingOptions& options,
-                                double held_out_fraction, const GraphUse& use) {
+                                double held_out_fraction, const GraphBatching& batching, std::int64_t steps) {
   if (graph.inputs.front().kind == InputKind::vertices)
-    return open_graph_data(data, graph.inputs, graph, options, held_out_fraction, use);
+    return open_graph_data(data, graph, options, held_out_fraction, batching, steps);
   std::vector<ArrayInput> inputs;
   for (const Input& input : graph.inputs) {
     if (input.kind != InputKind::data) continue;

@@ -43,8 +43,8 @@ TrialRunner::TrialRunner(const Graph& graph, const TrainingOptions& options, con
       settings_(settings),
       ranks_(ranks),
       control_stream_(ranks.host.make_stream()),
-      data_(open_training_data(settings.data, graph, options, SampleOrder::usual_held_out,
-                               {settings.batching})) {}
+      data_(open_training_data(settings.data, graph, options, SampleOrder::usual_held_out, settings.graphs)) {
+}
 
 /// "" where all ranks have the memory; else on all of them what is missing.
 std::string TrialRunner::shortfall(const Program& training, const Program& evaluation) const {

@@ -1,6 +1,5 @@
 #pragma once
 #include <cstdint>
-#include <optional>
 #include <string>
 
 #include "libalpa/graph/training_options.h"
@@ -14,9 +13,9 @@ class OptionsVisitor;
 
 /// How plans are timed.
 struct TrialSettings {
-  std::string data;                        ///< see open_tokens()
-  std::optional<BatchingPolicy> batching;  ///< of a model over graphs; nullopt: frontier
-  int warm_up_steps = 3;                   ///< that are not timed
+  std::string data;       ///< see open_tokens()
+  GraphBatching graphs;   ///< of a model over graphs
+  int warm_up_steps = 3;  ///< that are not timed
   int timed_steps = 20;
   int ranks_on_node = 1;
 };

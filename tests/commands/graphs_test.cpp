@@ -69,6 +69,22 @@ TEST_F(Graphs, HaveTheSameLossesUnderEveryPolicy) {
     EXPECT_THAT(each, testing::Pointwise(testing::DoubleNear(1e-5), losses[0]));
 }
 
+// What is added has no label, and comes after all that has.
+TEST_F(Graphs, ThatAreChainsHaveTheSameLossesPadded) {
+  std::string text = model(56);
+  text.replace(text.find("tree-lstm.toml"), std::string("tree-lstm.toml").size(), "var-lstm.toml");
+  write("chains.toml", text);
+  make_plan("plan", "--method serial", "chains.toml");
+  for (const std::string policy : {"frontier", "padded"}) {
+    const CommandResult trained =
+        run("alpa-train plan.h5 --data chains:300 --threads 1 --steps 4 --run-dir " + policy +
+            " --batching " + policy);
+    ASSERT_EQ(trained.status, 0) << trained.output;
+  }
+  EXPECT_THAT(numbers("padded", "loss"),
+              testing::Pointwise(testing::DoubleNear(1e-5), numbers("frontier", "loss")));
+}
+
 TEST_F(Graphs, ArePlannedForWithTheFastestPolicyForTheirSizes) {
   make_trees();
   const auto planned = [&](const std::string& options) {
@@ -89,6 +105,39 @@ TEST_F(Graphs, ArePlannedForWithTheFastestPolicyForTheirSizes) {
                                   HasSubstr("try: [graphs] vertices = ")));
   EXPECT_EQ(run("alpa-plan " + tiny_gpt_ + " --cluster " + cluster_ + " --data trees.h5 --out gpt.h5").status,
             2);
+}
+
+// Without 'vertices' there is room for the largest trees together, so whatever order they come in.
+TEST_F(Graphs, HaveTheRoomThatTheirLargestTakeWhereTheModelDoesNotSay) {
+  make_trees();
+  std::string text = model(56);
+  text.erase(text.find("vertices = 56"), std::string("vertices = 56").size());
+  write("trees.toml", text);
+  const std::string plan = "alpa-plan trees.toml --cluster " + cluster_ + " --method serial --out data.h5";
+  const CommandResult unknown = run(plan);
+  EXPECT_EQ(unknown.status, 3) << unknown.output;
+  EXPECT_THAT(unknown.output, AllOf(HasSubstr("'vertices' is missing in [graphs] of 'trees'"),
+                                    HasSubstr("--data for as many as the largest")));
+  const CommandResult planned = run(plan + " --data trees.h5");
+  ASSERT_EQ(planned.status, 0) << planned.output;
+  EXPECT_THAT(planned.output, testing::ContainsRegex("room for [0-9]+ vertices of each sample"));
+  const CommandResult trained =
+      run("alpa-train data.h5 --data trees.h5 --run-dir run --threads 1 --steps 1000000000 --dry-run");
+  EXPECT_EQ(trained.status, 0) << trained.output;
+}
+
+TEST_F(Graphs, HaveTheLossesOfTheirStepsSortedOrNot) {
+  make_plan("drawn", "--method serial", "trees.toml");
+  std::string text = model(80);
+  text.insert(text.find("vertices = "), "sort = \"height\"\n");
+  write("trees.toml", text);
+  make_plan("sorted", "--devices 2 --method data-parallel --micro-batches 1", "trees.toml");
+  const std::string training = "--data synthetic-trees:300 --threads 1 --steps 4 --run-dir ";
+  ASSERT_EQ(run("alpa-train drawn.h5 " + training + "drawn").status, 0);
+  const CommandResult sorted = run("alpa-train sorted.h5 " + training + "sorted", 2);
+  ASSERT_EQ(sorted.status, 0) << sorted.output;
+  EXPECT_THAT(numbers("sorted", "loss"),
+              testing::Pointwise(testing::DoubleNear(1e-5), numbers("drawn", "loss")));
 }
 
 TEST_F(Graphs, ThatDoNotFitAreRefusedBeforeTheFirstStep) {

@@ -96,7 +96,7 @@ TEST(VertexFunctions, AreExpandedWithTheRoundsOfTheData) {
                               graphs + "rounds = [6, 3, 1]\nbatching = \"agenda\"\n"));
   const ModelDefinition again = parse_model(model.expanded_toml, "expanded");
   EXPECT_THAT(again.graphs[0].rounds, ElementsAre(6, 3, 1));
-  EXPECT_EQ(again.graphs[0].batching, BatchingPolicy::agenda);
+  EXPECT_EQ(again.graphs[0].batching.policy, BatchingPolicy::agenda);
   const Graph graph = training_step_graph(again, 2);
   EXPECT_EQ(graph_text(graph), graph_text(training_step_graph(model, 2)));
   int found = 0;

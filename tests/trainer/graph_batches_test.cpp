@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "libalpa/base/error.h"
 
@@ -15,6 +16,7 @@ using testing::HasSubstr;
 using testing::ThrowsMessage;
 
 constexpr std::int64_t kBatch = 8, kGroup = 2, kVertices = 7, kChildren = 2;
+constexpr GraphLimits kLimits{30'000, 5, kChildren};
 
 TrainingOptions options() {
   TrainingOptions options;
@@ -23,7 +25,7 @@ TrainingOptions options() {
   return options;
 }
 
-std::unique_ptr<GraphSource> trees() { return open_graphs("complete-trees:4:40", {30'000, 5, kChildren}); }
+std::unique_ptr<GraphSource> trees() { return open_graphs("complete-trees:4:40", kLimits); }
 
 /// Of each input what a rank takes: rows [first, first + rows) of each of two micro-batches.
 StepSamples samples_of(std::int64_t first, std::int64_t rows) {
@@ -49,9 +51,10 @@ class GraphBatchesOfTrees : public testing::Test {
   std::unique_ptr<GraphSource> source_ = trees();
   GraphBatches reader_{*source_,
                        SampleOrder::of_rows(source_->samples(), options()),
-                       {kGroup, kVertices, kChildren},
-                       BatchingPolicy::frontier,
-                       800};
+                       {kLimits, kGroup, kVertices},
+                       {},
+                       options(),
+                       100};
 };
 
 TEST_F(GraphBatchesOfTrees, CountTheRowsOfEachGroupOfAStep) {
@@ -104,7 +107,7 @@ TEST(GraphBatches, WantRoomForWhateverMayComeTogether) {
   const SampleOrder order = SampleOrder::of_rows(source->samples(), options());
   EXPECT_THAT(
       [&] {
-        GraphBatches(*source, order, {kGroup, kVertices - 1, kChildren}, BatchingPolicy::frontier, 800);
+        GraphBatches(*source, order, {kLimits, kGroup, kVertices - 1}, {}, options(), 100);
       },
       ThrowsMessage<Error>(
           AllOf(HasSubstr("2 samples that come together in this run have 14 vertices, and the model has "
@@ -114,10 +117,10 @@ TEST(GraphBatches, WantRoomForWhateverMayComeTogether) {
 
 // The largest trees need not come together.
 TEST(GraphBatches, MayHaveRoomForTheOrderOfTheRunAlone) {
-  const std::unique_ptr<GraphSource> source = open_graphs("synthetic-trees:400", {30'000, 5, 2});
+  const std::unique_ptr<GraphSource> source = open_graphs("synthetic-trees:400", kLimits);
   const SampleOrder order = SampleOrder::of_rows(source->samples(), options(), 0);
-  const auto open = [&](std::int64_t vertices, std::int64_t samples) {
-    GraphBatches(*source, order, {8, vertices, 2}, BatchingPolicy::frontier, samples);
+  const auto open = [&](std::int64_t vertices, std::int64_t steps) {
+    GraphBatches(*source, order, {kLimits, 8, vertices}, {}, options(), steps);
   };
   std::int64_t most = 0;
   for (std::int64_t first = 0; first < 800; first += 8) {
@@ -127,24 +130,82 @@ TEST(GraphBatches, MayHaveRoomForTheOrderOfTheRunAlone) {
     most = std::max(most, vertices);
   }
   const std::int64_t enough = (most + 7) / 8;
-  EXPECT_NO_THROW(open(enough, 800));
+  EXPECT_NO_THROW(open(enough, 100));
   EXPECT_THAT(
-      [&] { open(enough - 1, 800); },
+      [&] { open(enough - 1, 100); },
       ThrowsMessage<Error>(HasSubstr("[graphs] vertices = " + std::to_string(enough) + " for this run")));
-  EXPECT_THAT([&] { open(enough, 1'000'000'000); },
+  EXPECT_THAT([&] { open(enough, 1'000'000'000 / kBatch); },
               ThrowsMessage<Error>(HasSubstr("that may come together")));
 }
 
 // All of it is held out; nothing is trained on.
 TEST(GraphBatches, LookThroughDataOfEvaluations) {
-  const std::unique_ptr<GraphSource> source = open_graphs("synthetic-trees:43", {30'000, 5, 2});
+  const std::unique_ptr<GraphSource> source = open_graphs("synthetic-trees:43", kLimits);
   const SampleOrder order = SampleOrder::of_rows(source->samples(), options(), 1);
-  EXPECT_NO_THROW(GraphBatches(*source, order, {8, 80, 2}, BatchingPolicy::frontier, 1'000'000'000));
+  EXPECT_NO_THROW(GraphBatches(*source, order, {kLimits, 8, 80}, {}, options(), 1'000'000'000 / kBatch));
   EXPECT_THAT(
       [&] {
-        GraphBatches(*source, order, {8, 20, 2}, BatchingPolicy::frontier, 8);
+        GraphBatches(*source, order, {kLimits, 8, 20}, {}, options(), 1);
       },
       ThrowsMessage<Error>(HasSubstr("8 samples that come together in this run")));
+}
+
+/// The chains of a step, group by group, with the rows that each takes.
+struct GroupsOfStep {
+  std::vector<std::int32_t> tokens, labels, rows;
+};
+
+GroupsOfStep step_of_chains(const GraphBatching& batching) {
+  const std::unique_ptr<GraphSource> source = open_graphs("chains:100", kLimits);
+  GraphBatches reader(*source, SampleOrder::of_rows(100, options()), {kLimits, kGroup, 56}, batching,
+                      options(), 100);
+  StepSamples samples;
+  for (const std::int64_t columns : {std::int64_t{1}, std::int64_t{1}, kChildren + 1})
+    samples.push_back({2, kBatch / 2, 0, kBatch / 2, 4 * 56 * columns});
+  auto inputs = filled(reader, samples);
+  GroupsOfStep groups{std::move(inputs[0]), std::move(inputs[1]), {}};
+  reader.count_group_rows(Split::training, 16, kBatch, groups.rows);
+  EXPECT_EQ(reader.target_count(Split::training, 16, kBatch),
+            std::ranges::count_if(groups.labels, [](std::int32_t label) { return label >= 0; }));
+  return groups;
+}
+
+// A step has the samples that it has without; neighbours are about as high.
+TEST(GraphBatches, SortTheSamplesOfAStepByHeight) {
+  GroupsOfStep as_drawn = step_of_chains({}), sorted = step_of_chains({std::nullopt, true});
+  EXPECT_NE(sorted.rows, as_drawn.rows);
+  EXPECT_EQ(std::accumulate(sorted.rows.begin(), sorted.rows.end(), 0),
+            std::accumulate(as_drawn.rows.begin(), as_drawn.rows.end(), 0));
+  // Four groups: the shortest, the third, the second, the longest.
+  EXPECT_LE(sorted.rows[0], sorted.rows[2]);
+  EXPECT_LE(sorted.rows[2], sorted.rows[1]);
+  EXPECT_LE(sorted.rows[1], sorted.rows[3]);
+  std::ranges::sort(as_drawn.tokens);
+  std::ranges::sort(sorted.tokens);
+  EXPECT_EQ(sorted.tokens, as_drawn.tokens);
+}
+
+TEST(GraphBatches, PadChainsToTheLongestOfTheirGroup) {
+  const GroupsOfStep as_they_are = step_of_chains({}), padded = step_of_chains({BatchingPolicy::padded});
+  for (std::size_t group = 0; group < padded.rows.size(); ++group) {
+    EXPECT_EQ(padded.rows[group] % kGroup, 0);
+    EXPECT_GE(padded.rows[group], as_they_are.rows[group]);
+    EXPECT_LE(padded.rows[group] / kGroup, as_they_are.rows[group] - 1) << "the longest, and another";
+  }
+  EXPECT_EQ(std::ranges::count_if(padded.labels, [](std::int32_t label) { return label >= 0; }),
+            std::ranges::count_if(as_they_are.labels, [](std::int32_t label) { return label >= 0; }));
+}
+
+TEST(GraphBatches, PadNothingButChains) {
+  const std::unique_ptr<GraphSource> source = trees();
+  EXPECT_THAT(
+      [&] {
+        GraphBatches(*source, SampleOrder::of_rows(40, options()), {kLimits, kGroup, kVertices},
+                     {BatchingPolicy::padded}, options(), 1);
+      },
+      ThrowsMessage<Error>(
+          AllOf(HasSubstr("sample 0 is no chain: vertex 1 has 0 children, expected vertex 0"),
+                HasSubstr("another batching policy than padded"))));
 }
 
 }  // namespace
