@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "libalpa/base/error.h"
 #include "libalpa/ops/catalog.h"
@@ -89,7 +90,7 @@ class VertexDifferentiator {
     std::int64_t end = 0;
     const auto join = [&](ValueIndex part) {
       end += g_.type(part).shape.back();
-      joined = joined < 0 ? part : g_.add("concat", {joined, part});
+      joined = joined < 0 ? part : concat(joined, part);
     };
     for (const auto& [begin, part] : parts) {
       if (begin < end) throw Error(ErrorKind::input, "slices of a value overlap, expected them side by side");
@@ -99,6 +100,13 @@ class VertexDifferentiator {
     if (const std::int64_t width = g_.type(value).shape.back(); width > end)
       join(zeros(value, end, width - end));
     return added(sum, joined);
+  }
+
+  /// Gates that two values have parts for, as of the input and of the state, are put together once.
+  ValueIndex concat(ValueIndex left, ValueIndex right) {
+    ValueIndex& both = concats_[{left, right}];
+    if (both < 0) both = g_.add("concat", {left, right});
+    return both;
   }
 
   /// The gradient of a part that leads nowhere.
@@ -111,6 +119,7 @@ class VertexDifferentiator {
   GraphBuilder g_;
   VertexGradient gradient_;
   std::map<ValueIndex, std::vector<Contribution>> contributions_;
+  std::map<std::pair<ValueIndex, ValueIndex>, ValueIndex> concats_;
 };
 
 }  // namespace

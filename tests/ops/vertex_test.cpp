@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "libalpa/base/error.h"
 #include "libalpa/graph/vertex_body.h"
 
@@ -86,6 +88,30 @@ TEST(Rounds, OfTheBackwardLeaveGradientsOfWeightsForAllRowsAtOnce) {
   EXPECT_EQ(weights.operands[0], rounds.results[1]);
   EXPECT_EQ(f.g.type(gradients[3]), (TensorType{DType::f32, {5, 5}}));
   EXPECT_EQ(f.g.type(gradients[2]), (TensorType{DType::f32, {2, 3, 5}}));
+}
+
+// h = sigmoid(a of x + a of U h) * tanh(b of x + b of U h): x's gradient and U h's have the same two parts.
+TEST(Rounds, OfTheBackwardPutTheGatesOfInputAndStateTogetherOnce) {
+  Written f;
+  const ValueIndex of_x = f.product(f.x, 10), below = add_gather(f.g, f.x, f.structure, 0, 5, false);
+  const ValueIndex first =
+      f.g.add("slice", {below}, {{"begin", std::int64_t{0}}, {"size_c", std::int64_t{5}}});
+  const ValueIndex of_below = f.product(first, 10);
+  const auto gate = [&](std::string_view function, std::int64_t begin) {
+    const Attributes part{{"begin", begin}, {"size_c", std::int64_t{5}}};
+    return f.g.add(function,
+                   {f.g.add("add", {f.g.add("slice", {of_x}, part), f.g.add("slice", {of_below}, part)})});
+  };
+  const ValueIndex h = f.g.add("mul", {gate("sigmoid", 0), gate("tanh", 5)});
+  form_rounds(f.g, NodeIndex(0), f.structure, {&h, 1}, 2);
+  const Node rounds = f.node("rounds");
+  std::vector<ValueIndex> dy(rounds.results.size());
+  dy[0] = f.g.input(InputKind::data, f.g.type(rounds.results[0]), "dy");
+  const std::vector<ValueIndex> gradients = rounds.op->gradient(f.g, rounds, dy);
+  EXPECT_EQ(std::ranges::count(f.ops(), "concat"), 0);
+  const Node backward = f.node("rounds_grad");
+  EXPECT_EQ(gradients[2], backward.results[0]) << "of x's product, as the rounds have it";
+  EXPECT_EQ(backward.results.size(), 1u);
 }
 
 TEST(Rounds, AreWrittenAndReadBack) {
