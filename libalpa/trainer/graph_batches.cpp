@@ -24,16 +24,24 @@ GraphStatistics sizes_of(const GraphSource& source) {
   return statistics;
 }
 
-/// The most vertices of a group of the run, in training and in evaluations.
-std::int64_t most_of_run(const GraphSource& source, const SampleOrder& order, std::int64_t group,
-                         std::int64_t samples) {
-  std::int64_t most = 0;
+/// A group of samples.
+struct GroupSize {
+  std::int64_t vertices = 0, largest_sample = 0;
+};
+
+/// The group of the run with the most vertices, in training and in evaluations.
+GroupSize most_of_run(const GraphSource& source, const SampleOrder& order, std::int64_t group,
+                      std::int64_t samples) {
+  GroupSize most;
   const auto look_through = [&](Split split, std::int64_t count) {
     for (std::int64_t first = 0; first < count; first += group) {
-      std::int64_t vertices = 0;
-      for (std::int64_t i = first; i < first + group; ++i)
-        vertices += source.vertices(order.window_start(split, i));
-      most = std::max(most, vertices);
+      GroupSize size{0, order.window_start(split, first)};
+      for (std::int64_t i = first; i < first + group; ++i) {
+        const std::int64_t sample = order.window_start(split, i);
+        size.vertices += source.vertices(sample);
+        if (source.vertices(sample) > source.vertices(size.largest_sample)) size.largest_sample = sample;
+      }
+      if (size.vertices > most.vertices) most = size;
     }
   };
   if (order.windows(Split::training) > 0) look_through(Split::training, samples);
@@ -59,13 +67,16 @@ void check_room(const GraphSource& source, const SampleOrder& order, const Graph
                 fmt::format("{}: {} samples that may come together have {} vertices, {}",
                             source.description(), room.group, most, has),
                 fmt::format("[graphs] vertices = {}", per_sample(most)));
-  const std::int64_t of_run = most_of_run(source, order, room.group, samples);
-  if (of_run <= fit) return;
-  throw Error(ErrorKind::input,
-              fmt::format("{}: {} samples that come together in this run have {} vertices, {}",
-                          source.description(), room.group, of_run, has),
-              fmt::format("[graphs] vertices = {} for this run, {} for any order of its samples",
-                          per_sample(of_run), per_sample(most)));
+  const GroupSize of_run = most_of_run(source, order, room.group, samples);
+  if (of_run.vertices <= fit) return;
+  throw Error(
+      ErrorKind::input,
+      fmt::format("{}: {} samples that come together in this run have {} vertices, {}; the largest of "
+                  "them, sample {}, has {}",
+                  source.description(), room.group, of_run.vertices, has, of_run.largest_sample,
+                  source.vertices(of_run.largest_sample)),
+      fmt::format("[graphs] vertices = {} for this run, {} for any order of its samples",
+                  per_sample(of_run.vertices), per_sample(most)));
 }
 
 }  // namespace
