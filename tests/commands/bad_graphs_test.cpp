@@ -27,6 +27,8 @@ struct BadGraph {
   std::string says;
   /// Whether it is a graph that a plan may be made for: as others come with it, there is room on average.
   bool may_be_planned_for = false;
+  /// Pairs of a child and its parent, where the file has these and no parents.
+  std::vector<std::int64_t> edges = {};
 };
 
 void PrintTo(const BadGraph& graph, std::ostream* out) { *out << graph.name; }
@@ -50,6 +52,12 @@ const std::vector<BadGraph> bad_graphs{
      {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, -1},
      "the largest of them, sample 11, has 15",
      true},
+    {"CycleOfEdges",
+     {},
+     "'/edges': sample 11, vertex 2: its parent is 0, expected a vertex that comes after it",
+     false,
+     {0, 1, 1, 2, 2, 0}},
+    {"EdgeTwice", {}, "'/edges': sample 11, vertex 2: two edges make 1 its child", false, {1, 2, 1, 2}},
 };
 
 class BadGraphs : public Workplace, public testing::WithParamInterface<BadGraph> {
@@ -64,11 +72,19 @@ class BadGraphs : public Workplace, public testing::WithParamInterface<BadGraph>
   }
 
   void write_data() const {
-    std::vector<std::int64_t> offsets{0}, parents;
+    const bool has_edges = !GetParam().edges.empty();
+    std::vector<std::int64_t> offsets{0}, parents, edges, edge_offsets{0};
     for (int sample = 0; sample < 16; ++sample) {
-      const std::vector<std::int64_t> good{2, 2, -1}, &own = sample == 11 ? GetParam().parents : good;
-      parents.insert(parents.end(), own.begin(), own.end());
+      const auto append = [&](const std::vector<std::int64_t>& good, const std::vector<std::int64_t>& bad,
+                              std::vector<std::int64_t>& to) {
+        const std::vector<std::int64_t>& own = sample == 11 ? bad : good;
+        to.insert(to.end(), own.begin(), own.end());
+      };
+      const std::vector<std::int64_t> tree{2, 2, -1};
+      append(tree, has_edges ? tree : GetParam().parents, parents);
+      append({0, 2, 1, 2}, GetParam().edges, edges);
       offsets.push_back(std::ssize(parents));
+      edge_offsets.push_back(std::ssize(edges) / 2);
     }
     const std::vector<std::int64_t> zeros(parents.size());
     H5Writer file(path("bad.h5").string(), "somebody-else", "1.0");
@@ -76,9 +92,14 @@ class BadGraphs : public Workplace, public testing::WithParamInterface<BadGraph>
       file.column(name, std::span<const std::int64_t>(values), "1");
     };
     column("/offsets", offsets);
-    column("/parents", parents);
     column("/tokens", zeros);
     column("/labels", zeros);
+    if (has_edges) {
+      column("/edge_offsets", edge_offsets);
+      file.array("/edges", std::span<const std::int64_t>(edges), {std::ssize(edges) / 2, 2}, "1");
+    } else {
+      column("/parents", parents);
+    }
     file.publish();
   }
 
