@@ -44,24 +44,28 @@ void GraphBatches::arrange(Split split, std::int64_t first_sample, std::int64_t 
   if (heights_) heights_->arrange(into.samples, room_.group, into.scratch);
 }
 
-std::int64_t GraphBatches::rows_in(std::span<const std::int64_t> group) const {
-  std::int64_t sum = 0, most = 0;
+GraphBatches::GroupSize GraphBatches::size_of(std::span<const std::int64_t> group) const {
+  GroupSize size{0, group[0]};
   for (const std::int64_t sample : group) {
-    sum += source_.vertices(sample);
-    most = std::max<std::int64_t>(most, source_.vertices(sample));
+    size.rows += source_.vertices(sample);
+    if (source_.vertices(sample) > source_.vertices(size.largest_sample)) size.largest_sample = sample;
   }
-  return policy_ == BatchingPolicy::padded ? most * std::ssize(group) : sum;
+  if (policy_ == BatchingPolicy::padded)
+    size.rows = source_.vertices(size.largest_sample) * std::ssize(group);
+  return size;
 }
 
-/// Rows of the largest group of the run, in training and in evaluations.
-std::int64_t GraphBatches::most_of_run(std::int64_t samples, std::int64_t batch) const {
-  std::int64_t most = 0;
+/// The largest group of the run, in training and in evaluations.
+GraphBatches::GroupSize GraphBatches::most_of_run(std::int64_t samples, std::int64_t batch) const {
+  GroupSize most;
   Arranged step;
   const auto look_through = [&](Split split, std::int64_t count) {
     for (std::int64_t first = 0; first < count; first += batch) {
       arrange(split, first, batch, step);
-      for (std::int64_t group = 0; group < batch; group += room_.group)
-        most = std::max(most, rows_in(std::span(step.samples).subspan(group, room_.group)));
+      for (std::int64_t group = 0; group < batch; group += room_.group) {
+        const GroupSize size = size_of(std::span(step.samples).subspan(group, room_.group));
+        if (size.rows > most.rows) most = size;
+      }
     }
   };
   if (order().windows(Split::training) > 0) look_through(Split::training, samples);
@@ -86,13 +90,16 @@ void GraphBatches::check_room(std::int64_t samples, std::int64_t batch) const {
                 fmt::format("{}: {} samples that may come together have {} vertices, {}",
                             source_.description(), room_.group, most, has),
                 fmt::format("[graphs] vertices = {}", per_sample(most)));
-  const std::int64_t of_run = most_of_run(samples, batch);
-  if (of_run <= fit) return;
-  throw Error(ErrorKind::input,
-              fmt::format("{}: {} samples that come together in this run have {} vertices, {}",
-                          source_.description(), room_.group, of_run, has),
-              fmt::format("[graphs] vertices = {} for this run, {} for any order of its samples",
-                          per_sample(of_run), per_sample(most)));
+  const GroupSize of_run = most_of_run(samples, batch);
+  if (of_run.rows <= fit) return;
+  throw Error(
+      ErrorKind::input,
+      fmt::format("{}: {} samples that come together in this run have {} vertices, {}; the largest of "
+                  "them, sample {}, has {}",
+                  source_.description(), room_.group, of_run.rows, has, of_run.largest_sample,
+                  source_.vertices(of_run.largest_sample)),
+      fmt::format("[graphs] vertices = {} for this run, {} for any order of its samples",
+                  per_sample(of_run.rows), per_sample(most)));
 }
 
 void GraphBatches::pack(std::span<const std::int64_t> group) {
@@ -143,7 +150,7 @@ void GraphBatches::count_group_rows(Split split, std::int64_t first_sample, std:
   into.clear();
   for (std::int64_t group = 0; group < samples; group += room_.group)
     into.push_back(
-        static_cast<std::int32_t>(rows_in(std::span(counted_.samples).subspan(group, room_.group))));
+        static_cast<std::int32_t>(size_of(std::span(counted_.samples).subspan(group, room_.group)).rows));
 }
 
 }  // namespace alpa

@@ -48,8 +48,11 @@ class GraphBatches final : public BatchReader {
     std::vector<std::int64_t> samples, scratch;
   };
   void arrange(Split split, std::int64_t first_sample, std::int64_t count, Arranged& into) const;
-  std::int64_t rows_in(std::span<const std::int64_t> group) const;
-  std::int64_t most_of_run(std::int64_t samples, std::int64_t batch) const;
+  struct GroupSize {
+    std::int64_t rows = 0, largest_sample = 0;
+  };
+  GroupSize size_of(std::span<const std::int64_t> group) const;
+  GroupSize most_of_run(std::int64_t samples, std::int64_t batch) const;
   void check_room(std::int64_t samples, std::int64_t batch) const;
 
   void pack(std::span<const std::int64_t> group);  ///< which is then at hand

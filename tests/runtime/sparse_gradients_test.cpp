@@ -55,6 +55,8 @@ INSTANTIATE_TEST_SUITE_P(Tiny, SparseTraining,
                          testing::Values(sparse("llama", "parallax", 2, 1), sparse("llama", "parallax", 4, 2),
                                          sparse("llama", "poseidon", 2, 2), sparse("lm1b", "parallax", 2, 1),
                                          sparse("lm1b", "parallax", 4, 1), sparse("ncf", "parallax", 4, 1),
+                                         sparse("tree_pair", "parallax", 2, 2),
+                                         sparse("tree_pair", "parallax", 4, 1),
                                          sparse("llama", "rows x rows", 4, 1),
                                          sparse("llama", "rows x tensor", 4, 2)),
                          [](const auto& each) { return each.param.name(); });

@@ -112,6 +112,7 @@ TEST(GraphBatches, WantRoomForWhateverMayComeTogether) {
       ThrowsMessage<Error>(
           AllOf(HasSubstr("2 samples that come together in this run have 14 vertices, and the model has "
                           "room for 12"),
+                HasSubstr("; the largest of them, sample "), HasSubstr(", has 7"),
                 HasSubstr("[graphs] vertices = 6"))));
 }
 

@@ -3,7 +3,9 @@
 #include <span>
 #include <vector>
 
+#include "libalpa/base/batching_policy.h"
 #include "libalpa/dataset/array_source.h"
+#include "libalpa/dataset/graph_packing.h"
 #include "libalpa/graph/graph.h"
 
 namespace alpa {
@@ -11,9 +13,8 @@ namespace alpa {
 /// The batch of a step of a tiny model, drawn, whatever its inputs are.
 class TinyBatches {
  public:
-  static constexpr std::int64_t kBatch = 8;
-
-  explicit TinyBatches(const Graph&);
+  /// `batching` says how graphs are packed.
+  TinyBatches(const Graph&, std::int64_t samples, BatchingPolicy batching);
 
   std::span<const std::span<const std::byte>> samples() const { return filled_; }
 
@@ -35,10 +36,13 @@ class TinyBatches {
   float fill_rows(int step);
   float fill_tokens(int step);
 
+  const std::int64_t count_;
+  const BatchingPolicy batching_;
   std::vector<std::vector<std::byte>> batch_;
   std::vector<std::span<const std::byte>> filled_;
   std::unique_ptr<ArraySource> arrays_;
   std::vector<GraphInput> graphs_;
+  GraphPacker packer_;
   std::vector<std::int32_t> group_rows_;
 };
 

@@ -31,8 +31,6 @@
 namespace alpa {
 namespace {
 
-constexpr std::int64_t kBatch = TinyBatches::kBatch;
-
 bool shares_meshes(const TinyCase& c) { return c.method == "interleaved" || c.method == "v-shaped"; }
 
 /// Else its plan, where stages share meshes, is made of one with a mesh for each.
@@ -62,6 +60,7 @@ ModelDefinition tiny_model(const TinyCase& c) {
   const std::filesystem::path source = source_folder();
   ModelDefinition model =
       read_model(source / "tests/data" / ("tiny_" + c.model + ".toml"), {source / "share/blocks"});
+  model.training.batch = c.batch;
   model.training.precision = c.precision;
   if (c.compression_rank > 0) {
     model.training.gradient_compression = GradientCompression::powersgd;
@@ -103,7 +102,7 @@ std::vector<std::string> parts_between(const std::string& text, const std::strin
 /// stages on each mesh, so have these.
 PinnedPlan on_named_axes(const TinyCase& c) {
   const std::vector<std::string> stages = parts_between(c.method, ", ");
-  const int layers = static_cast<int>(tiny_graph(c, kBatch / c.micro_batches).layers.size()),
+  const int layers = static_cast<int>(tiny_graph(c, c.batch / c.micro_batches).layers.size()),
             count = static_cast<int>(stages.size());
   std::string pin = fmt::format("micro_batches = {}\nschedule = \"{}\"\nstages_per_mesh = {}\n",
                                 c.micro_batches, c.schedule, of_shared_meshes(c) ? 2 : 1);
@@ -136,7 +135,7 @@ Plan tiny_plan(const TinyCase& c) {
     options.schedule = c.schedule;
   } else {
     options.pin = PinnedPlan{c.method, c.micro_batches, c.schedule, of_shared_meshes(c) ? 2 : 1, {}};
-    const int layers = static_cast<int>(tiny_graph(c, kBatch / c.micro_batches).layers.size());
+    const int layers = static_cast<int>(tiny_graph(c, c.batch / c.micro_batches).layers.size());
     const int stages = shares_meshes(c) ? c.devices : 2;
     for (int stage = 0; stage < stages; ++stage) {
       const int first = layers * stage / stages, end = layers * (stage + 1) / stages;
@@ -149,8 +148,9 @@ Plan tiny_plan(const TinyCase& c) {
                                      .state_sharding = StateSharding::none});
     }
   }
-  const PlanningModel model{c.model, "", kBatch,
-                            [&](std::int64_t samples) { return tiny_graph(c, samples); }};
+  const PlanningModel model{c.model, "", c.batch,
+                            [&](std::int64_t samples) { return tiny_graph(c, samples); },
+                            tiny_model(c).training.group_samples};
   const Plan plan = make_plan(model, CostModel(small_cluster(c)), options, log);
   if (!shares_meshes(c) || of_shared_meshes(c)) return plan;
   const std::vector<int> mesh_of_stage =
@@ -217,14 +217,16 @@ std::string TinyCase::name() const {
                      (compression_rank > 0 ? "_rank" + std::to_string(compression_rank) : "") +
                      (servers > 0 ? "_" + std::to_string(servers) + "servers" : "") +
                      (staleness >= 0 ? "_stale" + std::to_string(staleness) : "") +
-                     (gradient_delay > 0 ? "_delay" + std::to_string(gradient_delay) : "");
+                     (gradient_delay > 0 ? "_delay" + std::to_string(gradient_delay) : "") +
+                     (batching != BatchingPolicy::frontier ? "_" + std::string(batching_name(batching)) : "");
   for (char& c : text)
     if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
   return text;
 }
 
 TinyTraining::TinyTraining(const TinyCase& c)
-    : options_(tiny_model(c).training),
+    : batching_(c.batching),
+      options_(tiny_model(c).training),
       plan_(in_chunks(tiny_plan(c), c)),
       graph_(tiny_graph(c, plan_.micro_batch_samples)),
       program_(lower(graph_, plan_)),
@@ -270,7 +272,7 @@ TinyCurve TinyTraining::run(int steps, Device& device, Communicator& world,
   EXPECT_EQ(executor.arena_bytes(), std::max(arena_of(training), arena_of(evaluation)));
   initialize_states(executor, graph_, 1);
   TinyCurve curve;
-  TinyBatches batches(graph_);
+  TinyBatches batches(graph_, options_.batch, batching_);
   OwnSamples own(executor.samples(), batches.samples());
   LossScale scale = first_loss_scale(options_);
   std::vector<float> counts;  // [step] targets

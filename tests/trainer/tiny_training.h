@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "libalpa/base/batching_policy.h"
 #include "libalpa/comm/communicator.h"
 #include "libalpa/graph/graph.h"
 #include "libalpa/graph/training_options.h"
@@ -41,6 +42,8 @@ struct TinyCase {
   std::optional<double> weight_decay = {};
   std::optional<OptimizerKind> optimizer = {};  ///< in place of the model's
   bool wire_bound = false;                      ///< links are so slow that nothing but bytes counts
+  std::int64_t batch = 8;
+  BatchingPolicy batching = BatchingPolicy::frontier;  ///< of graphs
 
   std::string name() const;  ///< of letters, digits and '_'
 };
@@ -88,6 +91,7 @@ class TinyTraining {
 
  private:
   int finish_every_ = 0;
+  BatchingPolicy batching_;
   TrainingOptions options_;
   Plan plan_;
   Graph graph_;
