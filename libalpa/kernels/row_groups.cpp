@@ -6,6 +6,8 @@
 namespace alpa {
 namespace {
 
+constexpr std::int64_t kMostAlignment = 256;
+
 /// An operand or a result, and its part of the group at hand: [1 rows ...] of [groups rows ...].
 class GroupTile {
  public:
@@ -26,6 +28,12 @@ class GroupTile {
     all.shape[0] = 1;
     all.shape[1] = rows;
     return all;
+  }
+
+  /// Of groups after the first.
+  std::int64_t alignment() const {
+    const std::int64_t bits = kMostAlignment | room_ * row_bytes_;
+    return bits & -bits;
   }
 
   /// Takes no memory where it was called before.
@@ -78,7 +86,9 @@ class RowGroupKernel final : public Kernel {
     between_ = std::max<std::int64_t>(1, (room + kRowCounts - 1) / kRowCounts);
     for (std::int64_t count = between_; count - between_ < room; count += between_) {
       counts_.push_back(std::min(count, room));
-      KernelShape own{{}, {}, attributes};
+      KernelShape own{{}, {}, attributes, shape.alignment};
+      for (const auto* tiles : {&operands_, &results_})
+        for (const GroupTile& tile : *tiles) own.alignment = std::min(own.alignment, tile.alignment());
       for (std::size_t i = 0; i < shape.operands.size(); ++i)
         own.operands.push_back(operands_[i].type(shape.operands[i], counts_.back()));
       for (std::size_t r = 0; r < shape.results.size(); ++r)

@@ -9,6 +9,7 @@
 #include "libalpa/graph/vertex_rows.h"
 #include "libalpa/ops/body_maker.h"
 #include "libalpa/ops/catalog.h"
+#include "libalpa/ops/cuda_workspace.h"
 #include "libalpa/ops/vertex_gradient.h"
 #include "libalpa/ops/vertex_program.h"
 #include "libalpa/ops/vertex_states.h"
@@ -81,6 +82,9 @@ double rounds_flops(const OpCall& call) {
 }
 
 std::int64_t rounds_workspace(const OpCall& call) { return vertex_program(call).scratch_bytes(); }
+std::int64_t rounds_cuda_workspace(const OpCall& call) {
+  return 4 * numbers_before_products(vertex_program(call).scratch) + kMatrixProductBytes;
+}
 
 /// Those of the backward: what is worked out before the rounds, in them, and after them.
 struct BackwardParts {
@@ -184,6 +188,7 @@ constinit const OpDef rounds{
     .flops = rounds_flops,
     .bytes_moved = rounds_bytes,
     .cpu_workspace_bytes = rounds_workspace,
+    .cuda_workspace_bytes = rounds_cuda_workspace,
     .gradient = rounds_gradient,
     .ids = 1,
     .takes_no_id = true,
@@ -200,6 +205,7 @@ constinit const OpDef rounds_grad{
     .flops = rounds_flops,
     .bytes_moved = rounds_bytes,
     .cpu_workspace_bytes = rounds_workspace,
+    .cuda_workspace_bytes = rounds_cuda_workspace,
     .ids = 1,
     .takes_no_id = true,
     .runs_rounds = true,

@@ -257,6 +257,19 @@ std::optional<RowFunction> row_function_of(const OpDef& op) {
   return found == functions.end() ? std::nullopt : std::optional(found->second);
 }
 
+bool takes_two(RowFunction function) {
+  switch (function) {
+    case RowFunction::add:
+    case RowFunction::mul:
+    case RowFunction::sigmoid_grad:
+    case RowFunction::tanh_grad:
+    case RowFunction::relu_grad:
+      return true;
+    default:
+      return false;
+  }
+}
+
 VertexProgram vertex_program(const OpCall& call) { return ProgramMaker(call).run(); }
 
 }  // namespace alpa

@@ -24,6 +24,9 @@ enum class RowFunction {
 /// nullopt: it has another form.
 std::optional<RowFunction> row_function_of(const OpDef&);
 
+/// Whether b counts.
+bool takes_two(RowFunction);
+
 /// Where the rows of a value lie.
 struct RowPlace {
   enum class In {

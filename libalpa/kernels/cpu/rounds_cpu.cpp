@@ -9,20 +9,13 @@
 #include "libalpa/kernels/cpu/kernels_cpu.h"
 #include "libalpa/kernels/cpu/matrix_product_cpu.h"
 #include "libalpa/kernels/cpu/vector_math.h"
-#include "libalpa/kernels/host_kernel.h"
+#include "libalpa/kernels/placed_rows.h"
 #include "libalpa/ops/catalog.h"
-#include "libalpa/ops/vertex_program.h"
 
 namespace alpa::ops {
 namespace {
 
 constexpr std::int64_t kPassNumbers = 128;  ///< that all functions of a pass work on in turn
-
-/// Rows from one on, `stride` numbers apart.
-struct RowsAt {
-  float* data = nullptr;
-  std::int64_t stride = 0;
-};
 
 /// A function of a pass, its places found.
 struct PassFunction {
@@ -83,67 +76,29 @@ class GroupRun {
   /// `functions` has room for those of any pass.
   GroupRun(const VertexProgram& program, const KernelCall& call, std::int64_t group,
            std::span<PassFunction> functions)
-      : p_(program),
-        call_(call),
-        functions_(functions),
-        scratch_(static_cast<float*>(call.workspace)),
-        first_(group * program.rows) {
-    structure_ = call.operand<std::int32_t>(1) + first_ * (p_.children + 1);
-  }
+      : p_(program), functions_(functions), at_(program, call, group), structure_(at_.structure()) {}
 
   void run() {
-    std::fill_n(scratch_, p_.received, 0.0f);
-    std::int64_t end = 0, rounds = 0;
-    for (; rounds < p_.rows && round_end(rounds) > end && round_end(rounds) <= p_.rows; ++rounds)
-      end = round_end(rounds);
-    for (std::int64_t i = 0; i < rounds; ++i) {
-      const std::int64_t round = p_.against ? rounds - 1 - i : i;
-      begin_ = round == 0 ? 0 : round_end(round - 1);
-      count_ = round_end(round) - begin_;
+    std::fill_n(at_.scratch(), p_.received, 0.0f);
+    const std::int64_t end = for_rounds(p_, structure_, [this](std::int64_t begin, std::int64_t round_end) {
+      begin_ = begin;
+      count_ = round_end - begin;
       for (const auto& step : p_.steps) std::visit([this](const auto& of) { do_step(of); }, step);
       for (const ReturnRows& each : p_.returns) give_back(each);
-    }
-    for (std::size_t r = 0; r < p_.result_widths.size(); ++r) {
-      const std::int64_t width = p_.result_widths[r];
-      std::fill_n(call_.result<float>(r) + (first_ + end) * width, (p_.rows - end) * width, 0.0f);
-    }
+    });
+    for (std::size_t r = 0; r < p_.result_widths.size(); ++r)
+      std::fill_n(at_.result(r, end), (p_.rows - end) * p_.result_widths[r], 0.0f);
   }
 
  private:
-  std::int64_t round_end(std::int64_t round) const {
-    return structure_[round * (p_.children + 1) + p_.children];
-  }
   /// The row in the group of a child; -1: there is none.
   std::int64_t child(std::int64_t row, int which) const {
     const std::int32_t at = structure_[row * (p_.children + 1) + which];
     return at < 0 || at >= begin_ ? -1 : at;
   }
 
-  /// Rows of the group from 0 on, or of a window from the round's first on.
-  RowsAt all(const RowPlace& place) const {
-    switch (place.in) {
-      case RowPlace::In::operand:
-        return {const_cast<float*>(call_.operand<float>(static_cast<std::size_t>(place.index))) +
-                    first_ * place.stride + place.offset,
-                place.stride};
-      case RowPlace::In::result:
-        return {
-            call_.result<float>(static_cast<std::size_t>(place.index)) + first_ * place.stride + place.offset,
-            place.stride};
-      case RowPlace::In::received:
-      case RowPlace::In::window:
-        return {scratch_ + place.begin + place.offset, place.stride};
-      case RowPlace::In::lane:
-        break;
-    }
-    return {};
-  }
-  /// Rows of the round from its first on.
-  RowsAt of_round(const RowPlace& place) const {
-    RowsAt rows = all(place);
-    if (place.in != RowPlace::In::window) rows.data += begin_ * rows.stride;
-    return rows;
-  }
+  RowsAt all(const RowPlace& place) const { return at_.all(place); }
+  RowsAt of_round(const RowPlace& place) const { return at_.of_round(place, begin_); }
 
   void do_step(const GatherRows& g) {
     const RowsAt from = all(g.from), to = of_round(g.to);
@@ -172,10 +127,8 @@ class GroupRun {
 
   void do_step(const MultiplyRows& m) {
     const RowsAt left = of_round(m.left), to = of_round(m.to);
-    multiply_on_all_threads(
-        {count_, m.columns, m.sum}, {{false, left.stride}, left.data},
-        {{m.transposed, m.leading}, call_.operand<float>(static_cast<std::size_t>(m.weight))}, 0.0f,
-        {to.data, to.stride});
+    multiply_on_all_threads({count_, m.columns, m.sum}, {{false, left.stride}, left.data},
+                            {{m.transposed, m.leading}, at_.weight(m.weight)}, 0.0f, {to.data, to.stride});
   }
 
   void do_step(const RowPass& pass) {
@@ -225,11 +178,9 @@ class GroupRun {
   }
 
   const VertexProgram& p_;
-  const KernelCall& call_;
   std::span<PassFunction> functions_;
-  float* scratch_;
+  PlacedRows at_;
   const std::int32_t* structure_;
-  std::int64_t first_;
   std::int64_t begin_ = 0, count_ = 0;  ///< rows of the round at hand
 };
 

@@ -42,7 +42,7 @@ std::unique_ptr<Kernel> einsum_cuda(Device& device, const KernelShape& shape) {
   const Contraction contraction = contraction_of(rule_of(einsum, {shape.operands, shape.attributes}));
   const DType operands = shape.operands[0].dtype, result = shape.results[0].dtype;
   if (const auto product = matrix_product_of(contraction))
-    if (auto prepared = make_cuda_product(device, *product, operands, result))
+    if (auto prepared = make_cuda_product(device, *product, operands, result, shape.alignment))
       return cuda_kernel([prepared = std::move(prepared), swapped = product->swapped](const KernelCall& call,
                                                                                       cudaStream_t stream) {
         prepared->run(stream, call.operands[swapped ? 1 : 0].data, call.operands[swapped ? 0 : 1].data,

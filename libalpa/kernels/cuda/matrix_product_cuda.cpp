@@ -85,10 +85,10 @@ Layout make_layout(DType dtype, std::int64_t rows, std::int64_t columns, const M
 }
 
 /// Bytes to which every matrix is aligned that lies a multiple of the strides after an address aligned to
-/// 256.
+/// `first`.
 std::uint32_t alignment(const std::vector<ContractionLoop>& loops, std::int64_t ContractionLoop::*stride,
-                        DType dtype) {
-  std::int64_t bits = 256;
+                        DType dtype, std::int64_t first) {
+  std::int64_t bits = first;
   for (const ContractionLoop& loop : loops) bits |= loop.*stride * dtype_bytes(dtype);
   return static_cast<std::uint32_t>(bits & -bits);
 }
@@ -97,7 +97,7 @@ std::uint32_t alignment(const std::vector<ContractionLoop>& loops, std::int64_t 
 /// loop is cuBLASLt's, the others are a list of offsets.
 class CublasProduct final : public CudaProduct {
  public:
-  CublasProduct(Device& device, MatrixProduct product, DType operands, DType result)
+  CublasProduct(Device& device, MatrixProduct product, DType operands, DType result, std::int64_t alignment)
       : operand_bytes_(dtype_bytes(operands)),
         result_bytes_(dtype_bytes(result)),
         library_(library_of(device)) {
@@ -113,7 +113,7 @@ class CublasProduct final : public CudaProduct {
     a_ = make_layout(operands, product.sum, product.columns, product.right, inner.size, inner.right);
     b_ = make_layout(operands, product.rows, product.sum, product.left, inner.size, inner.left);
     c_ = make_layout(result, product.columns, product.rows, product.result_leading, inner.size, inner.result);
-    choose_algorithm(operands, result);
+    choose_algorithm(operands, result, alignment);
   }
 
   bool found() const { return found_; }
@@ -135,7 +135,7 @@ class CublasProduct final : public CudaProduct {
   }
 
  private:
-  void choose_algorithm(DType operands, DType result) {
+  void choose_algorithm(DType operands, DType result, std::int64_t first) {
     cublasLtMatmulPreference_t description = nullptr;
     check(cublasLtMatmulPreferenceCreate(&description), "cublasLtMatmulPreferenceCreate");
     const Preference preference(description);
@@ -146,10 +146,14 @@ class CublasProduct final : public CudaProduct {
     set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<std::size_t>(kMatrixProductBytes));
     // Sums of pieces are kept in f32 and added in a fixed order.
     set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, std::uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
-    set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment(outer_, &ContractionLoop::right, operands));
-    set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment(outer_, &ContractionLoop::left, operands));
-    set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment(outer_, &ContractionLoop::result, result));
-    set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment(outer_, &ContractionLoop::result, result));
+    set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
+        alignment(outer_, &ContractionLoop::right, operands, first));
+    set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+        alignment(outer_, &ContractionLoop::left, operands, first));
+    set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
+        alignment(outer_, &ContractionLoop::result, result, first));
+    set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES,
+        alignment(outer_, &ContractionLoop::result, result, first));
     int count = 0;
     const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
         library_, operation_.get(), a_.get(), b_.get(), c_.get(), c_.get(), description, 1, &choice_, &count);
@@ -182,10 +186,10 @@ class CublasProduct final : public CudaProduct {
 }  // namespace
 
 std::unique_ptr<CudaProduct> make_cuda_product(Device& device, const MatrixProduct& product, DType operands,
-                                               DType result) {
+                                               DType result, std::int64_t alignment) {
   // Asking the device anything makes it the current one of this thread, for which cuBLASLt is then started.
   (void)device.memory_bytes();
-  auto prepared = std::make_unique<CublasProduct>(device, product, operands, result);
+  auto prepared = std::make_unique<CublasProduct>(device, product, operands, result, alignment);
   if (!prepared->found()) return nullptr;
   return prepared;
 }

@@ -7,6 +7,7 @@
 
 #include "libalpa/ops/catalog.h"
 #include "tests/kernels/backends.h"
+#include "tests/kernels/emulation/emulated_compiler.h"
 #include "tests/kernels/emulation/emulated_device.h"
 #include "tests/kernels/prepared_case.h"
 
@@ -39,6 +40,25 @@ TEST_P(Emulated, KernelsDoNotDependOnTheOrderOfThreads) {
 
 INSTANTIATE_TEST_SUITE_P(Op, Emulated, ::testing::ValuesIn(ops_with_kernels()),
                          [](const auto& op) { return op.param; });
+
+// With a run-time compiler passes over rows are compiled, and give what they give without.
+TEST(EmulatedRounds, GiveTheSameWhereTheirPassesAreCompiled) {
+  int cases = 0;
+  for (const OpDef* op : {&ops::rounds, &ops::rounds_grad})
+    for (const OpCase& c : cases_of(*op)) {
+      if (!c.operands.starts_with("f[2x40x") || c.attributes.integer("fused", 1) == 0)
+        continue;  // others go alike
+      SCOPED_TRACE(case_text(c));
+      const PreparedCase p = prepare(c, DType::f32);
+      emulation::compiles = true;
+      const auto compiled = run_kernel(*make_device(Order::ascending), p.run(), p.values);
+      emulation::compiles = false;
+      expect_all_near(compiled, p.expected(), p);
+      ++cases;
+    }
+  EXPECT_GE(cases, 8);
+  EXPECT_GE(emulation::texts_compiled(), cases);
+}
 
 // What the emulation itself promises.
 

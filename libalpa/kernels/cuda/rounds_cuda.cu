@@ -1,0 +1,316 @@
+#include <array>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "libalpa/base/error.h"
+#include "libalpa/kernels/cuda/cuda_kernel.cuh"
+#include "libalpa/kernels/cuda/kernels_cuda.h"
+#include "libalpa/kernels/cuda/matrix_product_cuda.h"
+#include "libalpa/kernels/cuda/run_time_compiler.h"
+#include "libalpa/kernels/placed_rows.h"
+#include "libalpa/kernels/row_pass_source.h"
+#include "libalpa/ops/catalog.h"
+
+namespace alpa::ops {
+namespace {
+
+/// Rows of the structure from the round's first on: children that were computed before it count.
+struct RoundRows {
+  const std::int32_t* structure;
+  std::int64_t begin, count;
+  int children;
+
+  /// The row in the group of a child; -1: there is none.
+  __device__ std::int64_t child(std::int64_t row, std::int64_t which) const {
+    const std::int32_t at = structure[row * (children + 1) + which];
+    return at < 0 || at >= begin ? -1 : at;
+  }
+};
+
+__global__ void gather_rows(RoundRows round, RowsAt from, RowsAt to, std::int64_t width, bool sum) {
+  const std::int64_t wide = sum ? width : width * round.children;
+  for_elements(round.count * wide, [=](std::int64_t i) {
+    const std::int64_t row = i / wide, column = i % wide;
+    float value = 0.0f;
+    for (std::int64_t c = sum ? 0 : column / width; c < (sum ? round.children : column / width + 1); ++c)
+      if (const std::int64_t at = round.child(row, c); at >= 0)
+        value += from.data[at * from.stride + column % width];
+    to.data[row * to.stride + column] = value;
+  });
+}
+
+/// No two rows of the round have a child in common.
+__global__ void return_rows(RoundRows round, RowsAt from, RowsAt to, std::int64_t width, bool to_each) {
+  const std::int64_t wide = width * round.children;
+  for_elements(round.count * wide, [=](std::int64_t i) {
+    const std::int64_t row = i / wide, column = i % wide, at = round.child(row, column / width);
+    if (at >= 0)
+      to.data[at * to.stride + column % width] +=
+          from.data[row * from.stride + (to_each ? column % width : column)];
+  });
+}
+
+/// Some have: one thread adds all rows of a column, in their order.
+__global__ void return_rows_in_order(RoundRows round, RowsAt from, RowsAt to, std::int64_t width,
+                                     bool to_each) {
+  for_elements(width, [=](std::int64_t column) {
+    for (std::int64_t row = 0; row < round.count; ++row)
+      for (int c = 0; c < round.children; ++c)
+        if (const std::int64_t at = round.child(row, c); at >= 0)
+          to.data[at * to.stride + column] +=
+              from.data[row * from.stride + column + (to_each ? 0 : c * width)];
+  });
+}
+
+// A pass that no run-time compiler has compiled: its functions one after another, for each number.
+
+constexpr int kMostFunctions = 96, kMostPlaces = 96;
+
+struct PassCode {
+  struct Function {
+    std::int16_t a, b, to;  ///< a place, or below 0: lane -1 - that
+    std::int16_t function;
+    float factor;
+  };
+  int functions = 0;
+  Function of[kMostFunctions];
+};
+struct PassPlaces {
+  RowsAt at[kMostPlaces];
+};
+
+__device__ inline float applied(RowFunction function, float factor, float a, float b) {
+  switch (function) {
+    case RowFunction::copy:
+      return a;
+    case RowFunction::add:
+      return a + b;
+    case RowFunction::mul:
+      return a * b;
+    case RowFunction::scale:
+      return factor * a;
+    case RowFunction::sigmoid:
+      return 1.0f / (1.0f + expf(-a));
+    case RowFunction::tanh:
+      return tanhf(a);
+    case RowFunction::relu:
+      return a > 0.0f ? a : 0.0f;
+    case RowFunction::sigmoid_grad:
+      return a * (b * (1.0f - b));
+    case RowFunction::tanh_grad:
+      return a * (1.0f - b * b);
+    case RowFunction::relu_grad:
+      return b > 0.0f ? a : 0.0f;
+  }
+  return 0.0f;
+}
+
+__global__ void run_pass(PassCode code, PassPlaces places, std::int64_t rows, std::int64_t width) {
+  for_elements(rows * width, [&](std::int64_t i) {
+    const std::int64_t row = i / width, column = i % width;
+    float lanes[kMostRowLanes];
+    const auto at = [&](int place) -> float& {
+      return place < 0 ? lanes[-1 - place] : places.at[place].data[row * places.at[place].stride + column];
+    };
+    for (int f = 0; f < code.functions; ++f) {
+      const PassCode::Function& of = code.of[f];
+      const float a = at(of.a), b = at(of.b);
+      at(of.to) = applied(static_cast<RowFunction>(of.function), of.factor, a, b);
+    }
+  });
+}
+
+/// A pass, compiled where that can be.
+struct PreparedPass {
+  std::int64_t width = 0;
+  std::vector<RowPlace> places;
+  PassCode code;
+  std::shared_ptr<CompiledKernel> compiled;
+};
+
+/// Nothing where a pass has more than a kernel takes.
+std::optional<PreparedPass> prepared(const RowPass& pass) {
+  RowPassSource source = row_pass_source(pass);
+  if (source.places.size() > kMostPlaces || pass.functions.size() > kMostFunctions) return std::nullopt;
+  PreparedPass result{pass.width, std::move(source.places), {}, compiled_kernel(source.text, "row_pass")};
+  const auto place = [&](const RowPlace& of) {
+    const auto found = std::ranges::find(result.places, of);
+    return static_cast<std::int16_t>(of.in == RowPlace::In::lane ? -1 - of.begin
+                                                                 : found - result.places.begin());
+  };
+  for (const RowPass::Function& each : pass.functions) {
+    PassCode::Function& of = result.code.of[result.code.functions++];
+    of = {place(each.a), 0, place(each.to), static_cast<std::int16_t>(each.function), each.factor};
+    of.b = takes_two(each.function) ? place(each.b) : of.a;
+  }
+  return result;
+}
+
+/// Bytes to which rows of a place lie aligned, whichever round and group they are of.
+std::int64_t alignment_of(const RowPlace& place) {
+  const std::int64_t bits = 256 | 4 * (place.begin | place.offset | place.stride);
+  return bits & -bits;
+}
+
+class RoundsCuda final : public Kernel {
+ public:
+  RoundsCuda(Device& device, VertexProgram program, std::int64_t alignment)
+      : device_(device),
+        alignment_(alignment),
+        program_(std::move(program)),
+        structure_(device.allocate_staging(structure_bytes())),
+        last_parent_(static_cast<std::size_t>(program_.rows)) {}
+
+  /// Whether kernels take all of its passes.
+  bool prepare() {
+    for (const auto& step : program_.steps) {
+      passes_.emplace_back();
+      const auto* const pass = std::get_if<RowPass>(&step);
+      if (!pass) continue;
+      std::optional<PreparedPass> ready = prepared(*pass);
+      if (!ready) return false;
+      passes_.back() = std::move(*ready);
+    }
+    return true;
+  }
+
+  void run(Stream& stream, std::span<const Tile> operands, std::span<const Tile> results, void* workspace,
+           bool accumulate, const RunPoint& point) override {
+    const KernelCall call{operands, results, workspace, accumulate, point};
+    auto* const structure = static_cast<std::int32_t*>(structure_->data());
+    stream.copy_to_host(structure, call.operand<std::int32_t>(1), structure_bytes());
+    stream.synchronize();
+    for (std::int64_t group = 0; group < program_.groups; ++group) {
+      const PlacedRows at(program_, call, group);
+      const std::int32_t* const of_group = structure + group * program_.rows * (program_.children + 1);
+      stream.fill_zero(at.scratch(), 4 * program_.received);
+      std::ranges::fill(last_parent_, -1);
+      const std::int64_t end =
+          for_rounds(program_, of_group, [&](std::int64_t begin, std::int64_t round_end) {
+            run_round(stream, at, begin, round_end - begin, of_group);
+          });
+      for (std::size_t r = 0; r < program_.result_widths.size(); ++r)
+        if (end < program_.rows)
+          stream.fill_zero(at.result(r, end), 4 * (program_.rows - end) * program_.result_widths[r]);
+    }
+  }
+
+ private:
+  std::int64_t structure_bytes() const {
+    return 4 * program_.groups * program_.rows * (program_.children + 1);
+  }
+
+  void run_round(Stream& on, const PlacedRows& at, std::int64_t begin, std::int64_t count,
+                 const std::int32_t* structure) {
+    const auto stream = static_cast<cudaStream_t>(on.native());
+    const RoundRows round{at.structure() + begin * (program_.children + 1), begin, count, program_.children};
+    for (std::size_t s = 0; s < program_.steps.size(); ++s) {
+      if (const auto* const g = std::get_if<GatherRows>(&program_.steps[s]))
+        launch(stream, grid_for(count * g->width * (g->sum ? 1 : round.children)), kThreads, gather_rows,
+               round, at.all(g->from), at.of_round(g->to, begin), g->width, g->sum);
+      else if (const auto* const m = std::get_if<MultiplyRows>(&program_.steps[s]))
+        multiply(s, *m, at, begin, count, stream);
+      else
+        pass(passes_[s], at, begin, count, stream);
+    }
+    const bool apart = program_.returns.empty() || children_are_apart(structure, begin, count);
+    for (const ReturnRows& r : program_.returns) {
+      const RowsAt from = at.of_round(r.from, begin), to = at.all(r.to);
+      if (apart)
+        launch(stream, grid_for(count * r.width * round.children), kThreads, return_rows, round, from, to,
+               r.width, r.to_each);
+      else
+        launch(stream, grid_for(r.width), kThreads, return_rows_in_order, round, from, to, r.width,
+               r.to_each);
+    }
+  }
+
+  /// Whether no child has two parents in the round.
+  bool children_are_apart(const std::int32_t* structure, std::int64_t begin, std::int64_t count) {
+    bool apart = true;
+    for (std::int64_t row = begin; row < begin + count; ++row)
+      for (int c = 0; c < program_.children; ++c) {
+        const std::int32_t child = structure[row * (program_.children + 1) + c];
+        if (child < 0 || child >= begin) continue;
+        std::int64_t& last = last_parent_[static_cast<std::size_t>(child)];
+        apart = apart && last < begin;
+        last = row;
+      }
+    return apart;
+  }
+
+  /// Products are prepared once for each number of rows that a round has had.
+  void multiply(std::size_t step, const MultiplyRows& m, const PlacedRows& at, std::int64_t begin,
+                std::int64_t count, cudaStream_t stream) {
+    std::unique_ptr<CudaProduct>& product = products_[{step, count}];
+    if (!product) {
+      MatrixProduct of;
+      of.rows = count;
+      of.columns = m.columns;
+      of.sum = m.sum;
+      of.left = {false, m.left.stride};
+      of.right = {m.transposed, m.leading};
+      of.result_leading = m.to.stride;
+      product = make_cuda_product(device_, of, DType::f32, DType::f32,
+                                  std::min({alignment_, alignment_of(m.left), alignment_of(m.to)}));
+      if (!product)
+        throw Error(ErrorKind::run_time,
+                    "cuBLASLt has no product of " + std::to_string(count) + " rows of " +
+                        std::to_string(m.sum) + " with " + std::to_string(m.columns) + " columns",
+                    "CUBLASLT_LOG_LEVEL=2 shows what it tried");
+    }
+    const void* const weight = at.weight(m.weight);
+    product->run(stream, at.of_round(m.left, begin).data, weight, at.of_round(m.to, begin).data, false,
+                 at.scratch() + numbers_before_products(program_.scratch));
+  }
+
+  void pass(const PreparedPass& of, const PlacedRows& at, std::int64_t begin, std::int64_t count,
+            cudaStream_t stream) {
+    // As RowPassSource lays its argument out: as many places as there are, then the rows.
+    std::array<std::int64_t, 2 * kMostPlaces + 1> argument;
+    PassPlaces places{};
+    std::size_t next = 0;
+    for (std::size_t p = 0; p < of.places.size(); ++p) {
+      places.at[p] = at.of_round(of.places[p], begin);
+      argument[next++] = reinterpret_cast<std::intptr_t>(places.at[p].data);
+      argument[next++] = places.at[p].stride;
+    }
+    argument[next] = count;
+    const dim3 grid = grid_for(count * of.width);
+    if (of.compiled)
+      of.compiled->launch(stream, grid.x, kThreads, argument.data());
+    else
+      launch(stream, grid, kThreads, run_pass, of.code, places, count, of.width);
+  }
+
+  Device& device_;
+  std::int64_t alignment_;  ///< of tiles
+  VertexProgram program_;
+  std::unique_ptr<DeviceMemory> structure_;  ///< on the host, of the call at hand
+  std::vector<std::int64_t> last_parent_;    ///< [row of the group] of those that have been
+  std::vector<PreparedPass> passes_;         ///< [step]; empty where a step is none
+  std::map<std::pair<std::size_t, std::int64_t>, std::unique_ptr<CudaProduct>> products_;
+};
+
+std::unique_ptr<Kernel> rounds_kernel(Device& device, const OpDef& op, const KernelShape& shape) {
+  for (std::size_t i = 0; i < shape.operands.size(); ++i)
+    if (shape.operands[i].dtype != (static_cast<int>(i) == op.ids ? DType::i32 : DType::f32)) return nullptr;
+  auto kernel = std::make_unique<RoundsCuda>(device, vertex_program({shape.operands, shape.attributes}),
+                                             shape.alignment);
+  if (!kernel->prepare()) return nullptr;
+  return kernel;
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> rounds_cuda(Device& device, const KernelShape& shape) {
+  return rounds_kernel(device, rounds, shape);
+}
+std::unique_ptr<Kernel> rounds_grad_cuda(Device& device, const KernelShape& shape) {
+  return rounds_kernel(device, rounds_grad, shape);
+}
+
+}  // namespace alpa::ops
