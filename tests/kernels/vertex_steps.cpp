@@ -150,6 +150,12 @@ void TimedStep::set_input(const std::string& name, std::span<const std::int32_t>
       interpreter_.set(input.value, Values(values.begin(), values.end()));
 }
 
+void TimedStep::look_up() {
+  for (const NodeIndex n : graph_.nodes.indices())
+    if (graph_.nodes[n].op->looks_up_rows) interpreter_.run_node(n, false, {1, 0, 0});
+  interpreter_.synchronize();
+}
+
 double TimedStep::seconds() {
   const double start = seconds_now();
   for (const NodeIndex n : graph_.nodes.indices()) {
@@ -188,6 +194,7 @@ void GraphStep::take(const GraphBatch::Packed& packed) {
   set_input("tokens", packed.tokens);
   set_input("labels", packed.labels);
   set_input("structure", packed.structure);
+  look_up();
   packed_ = packed;
 }
 
@@ -271,6 +278,7 @@ PaddedStep::PaddedStep(std::int64_t hidden, const GraphBatch& batch, int threads
   set_input("words", words);
   set_input("labels", labels);
   set_input("lengths", lengths);
+  look_up();
 }
 
 }  // namespace alpa

@@ -50,6 +50,9 @@ class TimedStep {
 
   void set_input(const std::string& name, std::span<const std::int32_t> values);
 
+  /// Fills what tables of embeddings give for the inputs, which steps are timed without.
+  void look_up();
+
   /// Forward and backward, without tables of embeddings: what a step does for the vertices.
   double seconds();
 
