@@ -47,7 +47,7 @@ parse() {
   while (($# > 0)); do
     option=$1
     case $option in
-      --help) usage && exit 0 ;;
+      -h | --help) usage && exit 0 ;;
       --dry-run) dry_run=yes && shift && continue ;;
       --) shift && sbatch_options=("$@") && return ;;
       --sbatch | --option)
