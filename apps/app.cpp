@@ -13,10 +13,13 @@
 #include <optional>
 #include <string_view>
 
+#include "apps/bash_completion.h"
 #include "apps/build_facts.h"
 #include "apps/check_files.h"
+#include "apps/manual_page.h"
 #include "libalpa/base/error.h"
 #include "libalpa/base/fingerprint.h"
+#include "libalpa/base/instruction_set.h"
 
 namespace alpa {
 namespace {
@@ -48,6 +51,18 @@ void print(const std::string& who, const Failure& failure) {
   fmt::print(stderr, "{}: error: {}\n", who, failure.text);
 }
 
+const char* text_of(InstructionSet set) {
+  switch (set) {
+    case InstructionSet::baseline:
+      return "baseline";
+    case InstructionSet::avx2:
+      return "avx2";
+    case InstructionSet::avx512:
+      return "avx512";
+  }
+  return "";
+}
+
 std::string version_text(const std::string& name) {
   char mpi[MPI_MAX_LIBRARY_VERSION_STRING] = "";
   int length = 0;
@@ -55,29 +70,33 @@ std::string version_text(const std::string& name) {
   std::string mpi_line(mpi);
   mpi_line = mpi_line.substr(0, mpi_line.find('\n'));
   std::replace(mpi_line.begin(), mpi_line.end(), '\t', ' ');
-  return fmt::format("{} {} ({})\ncompiler: {}, {}\nMPI: {}\nHDF5: {}\nCBC: {}\noneDNN: {}\nCUDA: {}\n", name,
-                     build::kVersion, build::kRevision, build::kCompiler, build::kFlags, mpi_line,
-                     build::kHdf5, build::kCbc, build::kOneDnn, build::kCuda);
+  return fmt::format(
+      "{} {} ({})\ncompiler: {}, {}\nMPI: {}\nHDF5: {}\nCBC: {}\noneDNN: {}\nCUDA: {}\nNCCL: {}\n"
+      "vector instructions: {}, the widest of baseline, avx2 and avx512 that this processor has\n",
+      name, build::kVersion, build::kRevision, build::kCompiler, build::kFlags, mpi_line, build::kHdf5,
+      build::kCbc, build::kOneDnn, build::kCuda, build::kNccl, text_of(best_instruction_set()));
 }
 
 /// One command's settings as CLI11 parses them: texts by name, applied later.
 struct Parsed {
-  const Command* command = nullptr;
+  NamedCommand command;
   CLI::App* cli = nullptr;
-  std::vector<std::pair<const Setting*, CLI::Option*>> options;
-  bool help = false, version = false;
+  std::vector<std::pair<const Setting*, CLI::Option*>> options = {};
+
+  bool is_given(std::string_view name) const {
+    return std::ranges::any_of(
+        options, [&](const auto& each) { return each.first->name == name && each.second->count() > 0; });
+  }
 };
 
 void register_settings(Parsed& parsed) {
   parsed.cli->allow_extras();
   parsed.cli->set_help_flag();
-  parsed.cli->add_flag("--help", parsed.help);
-  parsed.cli->add_flag("--version", parsed.version);
-  for (const Setting& setting : parsed.command->settings()) {
-    CLI::Option* option = setting.value_name.empty() ? parsed.cli->add_flag(setting.name)
-                                                     : parsed.cli->add_option(setting.name);
+  for (const Setting& setting : parsed.command.command->settings()) {
+    const std::string names = setting.name == "--help" ? "-h,--help" : setting.name;
+    CLI::Option* option = setting.is_flag() ? parsed.cli->add_flag(names) : parsed.cli->add_option(names);
     // Extra positionals are reported as such, not taken for a second value.
-    if (!setting.value_name.empty())
+    if (!setting.is_flag())
       option->expected(setting.takes_several && setting.is_argument() ? CLI::detail::expected_max_vector_size
                                                                       : 1);
     if (!setting.is_argument() || setting.takes_several)
@@ -89,8 +108,8 @@ void register_settings(Parsed& parsed) {
 [[noreturn]] void refuse_extra(const Parsed& parsed, const std::string& extra) {
   if (!extra.starts_with("-"))
     throw Error(ErrorKind::usage, fmt::format("unexpected argument '{}'", extra), "see --help");
-  std::vector<std::string> names{"--help", "--version"};
-  for (const Setting& setting : parsed.command->settings())
+  std::vector<std::string> names;
+  for (const Setting& setting : parsed.command.command->settings())
     if (!setting.is_argument()) names.push_back(setting.name);
   const std::string given = extra.substr(0, extra.find('='));
   const std::string near = nearest_name(given, names);
@@ -99,9 +118,9 @@ void register_settings(Parsed& parsed) {
 }
 
 /// A word that is nearly a subcommand's name and no file is no file name either.
-void refuse_misspelt(const std::string& word, const std::vector<const Command*>& subcommands) {
+void refuse_misspelt(const std::string& word, const std::vector<NamedCommand>& commands) {
   std::vector<std::string> names;
-  for (const Command* subcommand : subcommands) names.push_back(subcommand->name());
+  for (std::size_t i = 1; i < commands.size(); ++i) names.push_back(commands[i].command->name());
   const std::string near = nearest_name(word, names);
   if (near.empty() || std::filesystem::exists(word)) return;
   throw Error(ErrorKind::usage, fmt::format("unknown command '{}'", word),
@@ -112,7 +131,7 @@ void apply(const Parsed& parsed) {
   const std::vector<std::string> extras = parsed.cli->remaining();
   if (!extras.empty()) refuse_extra(parsed, extras.front());
   for (const auto& [setting, option] : parsed.options) {
-    const bool has_value = !setting->value_name.empty();
+    const bool has_value = !setting->is_flag();
     if (has_value && option->count() > 1 && !setting->takes_several)
       throw Error(ErrorKind::usage, fmt::format("{} is given {} times", setting->name, option->count()),
                   "give it once");
@@ -139,8 +158,26 @@ Command& App::parallel_subcommand(const std::string& name, const std::string& pu
   return command;
 }
 
-std::string App::full_name(const Command& command) const {
-  return &command == this ? name() : name() + " " + command.name();
+std::vector<NamedCommand> App::named_commands() const {
+  std::vector<NamedCommand> all{{name(), this}};
+  for (const auto& subcommand : subcommands_)
+    all.push_back({name() + " " + subcommand->name(), subcommand.get()});
+  return all;
+}
+
+std::string App::help_in_form(const NamedCommand& command) const {
+  switch (help_form_) {
+    case HelpForm::man:
+      return manual_page(named_commands(), fmt::format("alpa {}", build::kVersion), build::kDate);
+    case HelpForm::bash:
+      return bash_completion(named_commands());
+    case HelpForm::text:
+      break;
+  }
+  std::vector<const Command*> others;
+  if (command.command == this)
+    for (const auto& subcommand : subcommands_) others.push_back(subcommand.get());
+  return command.command->help(command.full_name, others);
 }
 
 const Command* App::parse(int argc, const char* const* argv, bool speaks) {
@@ -152,20 +189,21 @@ const Command* App::parse(int argc, const char* const* argv, bool speaks) {
                                            {"off", LogLevel::off}};
   const auto add_common = [&](Command& command) {
     if (command.has_outputs()) command.flag("--force", force_, "replace files that exist");
-    command.option("--log-level", log_level_, "least serious line of the log", levels);
+    command.option("--log-level", log_level_, "least serious line of the log", levels)
+        .flag("--help", help_, "print this and end; -h too")
+        .flag("--version", version_, "print the version and what it was built with, and end");
   };
-  CLI::App cli;
-  std::vector<Parsed> commands(subcommands_.size() + 1);
-  commands[0].command = this;
-  commands[0].cli = &cli;
   add_common(*this);
-  std::vector<const Command*> others;
-  for (std::size_t i = 0; i < subcommands_.size(); ++i) {
-    add_common(*subcommands_[i]);
-    others.push_back(subcommands_[i].get());
-    commands[i + 1].command = subcommands_[i].get();
-    commands[i + 1].cli = cli.add_subcommand(subcommands_[i]->name());
-  }
+  option("--help-as", help_form_, "print the help of this command and all below it in another form, and end",
+         {{"text", HelpForm::text, "as --help does, of this command alone"},
+          {"man", HelpForm::man, "a manual page: --help-as man > page.1; man -l page.1"},
+          {"bash", HelpForm::bash, "completion for bash, to be sourced"}});
+  CLI::App cli;
+  std::vector<Parsed> commands;
+  for (const auto& subcommand : subcommands_) add_common(*subcommand);
+  for (NamedCommand& command : named_commands())
+    commands.push_back(
+        {command, command.command == this ? &cli : cli.add_subcommand(command.command->name())});
   cli.require_subcommand(0, 1);
   for (Parsed& command : commands) register_settings(command);
   try {
@@ -180,17 +218,18 @@ const Command* App::parse(int argc, const char* const* argv, bool speaks) {
   const Parsed* chosen = &commands[0];
   for (const Parsed& command : commands)
     if (command.cli != &cli && command.cli->parsed()) chosen = &command;
-  if (chosen->help || chosen->version) {
-    const bool is_root = chosen->command == this;
-    const std::string text = chosen->help ? chosen->command->help(full_name(*chosen->command),
-                                                                  is_root ? others : decltype(others){})
-                                          : version_text(name());
+  if (chosen->is_given("--help") || chosen->is_given("--help-as") || chosen->is_given("--version")) {
+    for (const auto& [setting, option] : chosen->options)
+      if (setting->name == "--help-as" && option->count() > 0) setting->set(option->results().back());
+    const std::string text =
+        chosen->is_given("--version") ? version_text(name()) : help_in_form(chosen->command);
     if (speaks) std::fputs(text.c_str(), stdout);
     return nullptr;
   }
-  if (chosen->command == this && argc > 1) refuse_misspelt(argv[1], others);
+  const Command* const command = chosen->command.command;
+  if (command == this && argc > 1) refuse_misspelt(argv[1], named_commands());
   apply(*chosen);
-  return chosen->command;
+  return command;
 }
 
 int App::run_serial(int argc, const char* const* argv) {

@@ -24,6 +24,9 @@ struct ParallelRun {
 /// Waits of `timeout_s` end with ErrorKind::peer (0: never), and are reported after a tenth of that.
 HangLimits hang_limits(double timeout_s);
 
+/// The forms that the help comes in (--help-as): all say what the registered commands and settings say.
+enum class HelpForm { text, man, bash };
+
 /// The frame common to the commands: the command line, --help, --version, --log-level, --force, what a
 /// failure looks like, and exit statuses.
 ///
@@ -78,13 +81,17 @@ class App : public Command {
   /// The command that the line names, its settings set; nullptr where the line asked for help or the version,
   /// which are on stdout then. Throws Error(usage).
   const Command* parse(int argc, const char* const* argv, bool speaks);
-  std::string full_name(const Command& command) const;
+  std::vector<NamedCommand> named_commands() const;  ///< this one, then its subcommands
+  /// What the line that named `command` gets where it asked for the help in another form.
+  std::string help_in_form(const NamedCommand& command) const;
 
   std::vector<std::unique_ptr<Command>> subcommands_;
   std::vector<std::pair<Command*, std::function<int(const ParallelRun&)>>> parallel_;
   LogLevel log_level_ = LogLevel::info;
   double hang_timeout_s_ = 1800;
   bool force_ = false;
+  bool help_ = false, version_ = false;
+  HelpForm help_form_ = HelpForm::text;
   std::unique_ptr<Log> log_;
   std::string command_line_;
 };

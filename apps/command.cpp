@@ -35,8 +35,8 @@ const char* meaning(ErrorKind kind) {
 }
 
 std::string setting_lines(const Setting& setting) {
-  std::string head = "  " + setting.name +
-                     (setting.value_name.empty() || setting.is_argument() ? "" : " " + setting.value_name);
+  std::string head =
+      "  " + setting.name + (setting.is_flag() || setting.is_argument() ? "" : " " + setting.value_name);
   std::string text = fmt::format("{:<28}", head);
   if (head.size() >= 28) text += "\n" + std::string(28, ' ');
   text += setting.help;
@@ -165,6 +165,14 @@ Command& Command::exit_statuses(std::vector<std::pair<int, std::string>> meaning
   return *this;
 }
 
+std::vector<std::pair<int, std::string>> Command::statuses() const {
+  std::vector<std::pair<int, std::string>> all = exit_meanings_;
+  if (!all.empty()) return all;
+  all.emplace_back(0, "done");
+  for (const ErrorKind kind : kinds_) all.emplace_back(static_cast<int>(kind), meaning(kind));
+  return all;
+}
+
 std::string Command::help(const std::string& full_name,
                           const std::vector<const Command*>& subcommands) const {
   std::string usage = full_name, arguments, options;
@@ -182,13 +190,8 @@ std::string Command::help(const std::string& full_name,
   if (!subcommands.empty()) text += "\ncommands:\n";
   for (const Command* subcommand : subcommands)
     text += fmt::format("  {:<12} {}\n", subcommand->name(), subcommand->purpose());
-  std::vector<std::pair<int, std::string>> statuses = exit_meanings_;
-  if (statuses.empty()) {
-    statuses.emplace_back(0, "done");
-    for (const ErrorKind kind : kinds_) statuses.emplace_back(static_cast<int>(kind), meaning(kind));
-  }
   text += "\nexit status:\n";
-  for (const auto& [status, words] : statuses) text += fmt::format("  {:<3} {}\n", status, words);
+  for (const auto& [status, words] : statuses()) text += fmt::format("  {:<3} {}\n", status, words);
   if (!examples_.empty()) text += "\nexamples:\n";
   for (const auto& [line, what] : examples_) text += fmt::format("  {}\n      {}\n", line, what);
   return text;

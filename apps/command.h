@@ -38,10 +38,11 @@ struct Setting {
   std::function<bool(const std::filesystem::path&)> is_earlier = {};
 
   bool is_argument() const { return name[0] != '-'; }
+  bool is_flag() const { return value_name.empty(); }
 };
 
-/// What a command takes and runs. Options are long ones. References must live until the command has run; what
-/// they hold at registration is the default that the help prints.
+/// What a command takes and runs. Options are long ones (--help is -h too). References must live until the
+/// command has run; what they hold at registration is the default that the help prints.
 class Command {
  public:
   Command(std::string name, std::string purpose) : name_(std::move(name)), purpose_(std::move(purpose)) {}
@@ -115,7 +116,9 @@ class Command {
   const std::string& name() const { return name_; }
   const std::string& purpose() const { return purpose_; }
   const std::vector<Setting>& settings() const { return settings_; }
-  bool has_outputs() const;  ///< files that are written
+  const std::vector<std::pair<std::string, std::string>>& examples() const { return examples_; }
+  std::vector<std::pair<int, std::string>> statuses() const;  ///< exit statuses with what they mean
+  bool has_outputs() const;                                   ///< files that are written
 
   /// purpose, usage, arguments, options, exit statuses, examples. `full_name` begins with the program's name.
   std::string help(const std::string& full_name, const std::vector<const Command*>& subcommands) const;
@@ -139,6 +142,12 @@ class Command {
   std::vector<std::pair<int, std::string>> exit_meanings_;  ///< empty: done, and those of the kinds
   int failure_status_ = 0;                                  ///< 0: the error's kind
   std::function<int()> body_;
+};
+
+/// A command as the command line has it: "alpa-plan explain".
+struct NamedCommand {
+  std::string full_name;
+  const Command* command;
 };
 
 }  // namespace alpa

@@ -11,10 +11,8 @@ namespace alpa {
 
 std::filesystem::path share_folder() {
   std::error_code ignored;
-  const std::filesystem::path bin = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
-  for (std::filesystem::path up = bin; up.has_relative_path(); up = up.parent_path())
-    if (std::filesystem::is_directory(up / "share" / "blocks", ignored)) return up / "share";
-  return bin.parent_path() / "share";
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", ignored);
+  return self.parent_path().parent_path() / "share" / "alpa";
 }
 
 ModelDefinition load_model(const std::filesystem::path& file) {

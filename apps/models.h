@@ -6,7 +6,8 @@
 
 namespace alpa {
 
-/// The folder that holds blocks/: the nearest share/ above this executable, as in a build folder.
+/// What the commands read at run time: blocks/, report/. It lies at ../share/alpa from the folder of this
+/// executable, in a build folder, wherever it is installed, and after that was moved.
 std::filesystem::path share_folder();
 
 /// A model file; blocks it does not define itself come from the share folder.

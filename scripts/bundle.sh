@@ -19,8 +19,8 @@ trap 'rm -rf "$work"' EXIT
 root=$work/alpa
 mkdir -p "$root"/{bin,lib,tests,scripts,licenses}
 
-# What runs: the commands, the launcher with its proxy, and what checks a GPU.
-cp "$build"/bin/alpa-{profile,plan,train,cbc} "$root/bin"
+# What runs: the commands as they are installed, the launcher with its proxy, and what checks a GPU.
+cmake --install "$build" --prefix "$root" >/dev/null
 for program in test_gpu test_gpu_ranks bench_kernels; do
   [ ! -x "$build/bin/$program" ] || cp "$build/bin/$program" "$root/bin"
 done
@@ -50,7 +50,7 @@ patchelf --set-rpath '$ORIGIN/../lib' "$root"/bin/*
 for library in "$root"/lib/*.so*; do patchelf --set-rpath '$ORIGIN' "$library"; done
 for transport in "$root"/lib/ucx/*; do patchelf --set-rpath '$ORIGIN:$ORIGIN/..' "$transport"; done
 
-cp -r "$here"/{configs,share,slurm,README.md} "$root"
+ln -s share/alpa/{configs,slurm} share/doc/alpa/README.md "$root"  # where README.md and tests/data have them
 cp -r "$here/tests/data" "$root/tests"
 cp "$here/scripts/gpu_check.sh" "$root/scripts"
 

@@ -16,6 +16,8 @@ packages=(
   libpng-dev libturbojpeg0-dev            # images to train on
   libgtest-dev libgmock-dev               # tests
   slurmctld slurmd slurm-client munge     # tests on a real cluster
+  mandoc                                  # looks through the manual pages
+  environment-modules                     # loads the module of an installed tree
   iproute2                                # tests on emulated hosts: networks of a given rate
   python3-sklearn                         # the digits that a test trains on; some 15 MB with what it needs
   chromium-headless-shell                 # reads the page of a plan; some 100 MB to fetch

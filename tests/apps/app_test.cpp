@@ -119,6 +119,7 @@ TEST(CommandLine, RefusesWithStatus2AndSaysWhatItWants) {
       {{"explain"}, "PLAN.h5 is missing"},
       {{"exlpain", "a.h5"}, "unknown command 'exlpain'\n  try: did you mean 'explain'?"},
       {{"explain", "a.h5", "--count", "2"}, "unknown option '--count'"},
+      {{"--help-as", "page"}, "--help-as: expected text|man|bash, found 'page'"},
       {{"m.toml", "--log-level", "loud"}, "--log-level: expected debug|info|warning|error|off, found 'loud'"},
   };
   for (const auto& row : table) {
@@ -155,8 +156,9 @@ TEST(Help, ListsTheExitStatusesThatTheCommandMayHave) {
 }
 
 TEST(Help, OfASubcommandIsItsOwn) {
-  Tool tool;
+  Tool tool, same;
   tool.run({"compare", "--help"});
+  EXPECT_EQ(same.run({"compare", "-h"}).output, tool.output);
   EXPECT_THAT(tool.output, AllOf(HasSubstr("usage: alpa-tool compare"),
                                  HasSubstr("exit status:\n  0   same\n  1   different\n  2   error\n"),
                                  Not(HasSubstr("  75  "))));
@@ -166,9 +168,38 @@ TEST(Version, SaysHowTheProgramWasBuilt) {
   Tool tool;
   tool.run({"--version"});
   EXPECT_EQ(tool.status, 0);
-  for (const char* line :
-       {"alpa-tool 0.", "compiler: ", "MPI: MPICH", "HDF5: 1.", "CBC: 2.", "oneDNN: 2.", "CUDA: "})
+  for (const char* line : {"alpa-tool 0.", "compiler: ", "MPI: MPICH", "HDF5: 1.", "CBC: 2.", "oneDNN: 2.",
+                           "CUDA: ", "NCCL: ", "vector instructions: "})
     EXPECT_THAT(tool.output, HasSubstr(line));
+}
+
+TEST(HelpInAnotherForm, IsAManualPageOfTheCommandAndAllBelowIt) {
+  Tool tool;
+  tool.run({"--help-as", "man"});
+  EXPECT_EQ(tool.status, 0);
+  for (const char* part :
+       {".TH ALPA-TOOL 1 20", "alpa\\-tool \\- does what a tool does\n",
+        "\\fBalpa\\-tool\\fR \\fIMODEL.toml\\fR [\\fIoptions\\fR]\n",
+        "\\fBalpa\\-tool explain\\fR \\fIPLAN.h5\\fR",
+        ".TP\n\\fB\\-\\-colour\\fR \\fIred\\:|green\\fR\nwhich [red]\n.RS\n.TP\n\\fBred\\fR\nlike fire\n",
+        ".TP\n\\fB\\-h\\fR, \\fB\\-\\-help\\fR\n", ".TP\n75\nstopped early",
+        "does it twice:\n.RS 4\n.nf\n\\fBalpa\\-tool gpt.toml \\-\\-count 2\\fR\n",
+        ".SH \"ALPA\\-TOOL COMPARE\"\ncompares\n", ".TP\n1\ndifferent\n"})
+    EXPECT_THAT(tool.output, HasSubstr(part));
+}
+
+TEST(HelpInAnotherForm, CompletesNamesOptionsAndWords) {
+  Tool tool;
+  tool.run({"--help-as", "bash"});
+  EXPECT_EQ(tool.status, 0);
+  for (const char* part :
+       {"complete -F _alpa_tool alpa-tool\n", "explain | compare | burst) ",
+        "' --colour')\n      words='red green'\n", "' --method')\n      words='search pinned'\n",
+        "' --log-level' | \\\n      'explain --log-level' | \\\n",
+        "explain) words='--log-level --help --version' ;;",
+        "--cluster --price --check --colour --log-level --help --version --help-as' ;;"})
+    EXPECT_THAT(tool.output, HasSubstr(part));
+  EXPECT_THAT(tool.output, Not(HasSubstr("' --out'")));  // a file, as what has no words
 }
 
 TEST(Failure, IsToldWithItsHintAndBecomesTheStatusOfItsKind) {

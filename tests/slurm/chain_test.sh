@@ -18,7 +18,7 @@ expect "each step is logged once" has_consecutive_steps "$run"
 # What was planned, by how the machines were measured, may have fewer.
 expect "up to nine plans are tried" grep -q "trial 2 of 9" "$run/logs/tune.${jobs[2]}.out"
 expect "the fastest is known" grep -q "^fastest: " "$run/logs/tune.${jobs[2]}.out"
-cp "$run/plan.h5" "$cluster/plan.h5"
+cp "$run/plan.h5" "$run/profile.h5" "$cluster"
 
 submit_workflow "$source/tests/data/tiny_gpt.toml" "$run"
 wait_until 400 "the same chain again ends" has_ended "${jobs[3]}"

@@ -11,7 +11,7 @@ cluster=$(realpath -m "${1:?usage: $0 CLUSTER BIN}") source=$(realpath "$(dirnam
 ALPA_BIN=$(realpath "${2:?usage: $0 CLUSTER BIN}") SLURM_CONF=$cluster/slurm.conf
 export ALPA_BIN SLURM_CONF
 data=synthetic:64  # tokens of tests/data/tiny_gpt.toml
-plan=$cluster/plan.h5  # for four ranks; chain_test.sh leaves it for the others
+plan=$cluster/plan.h5  # for four ranks; chain_test.sh leaves it, with its profile.h5, for the others
 work=$cluster/$(basename "$0" _test.sh)
 jobs=()  # submitted by this test
 

@@ -32,6 +32,8 @@ expect_refusal 2 "unknown option '--node'" --node 2
 expect_refusal 2 '--steps wants a value' --steps
 expect_refusal 2 "--nodes wants a whole number, got 'two'" --model m --data d --run-dir r --nodes two
 expect_refusal 2 "--device is cpu or cuda, got 'gpu'" --model m --data d --run-dir r --device gpu
+expect_refusal 2 "--sbatch: expected profile, plan, tune or train, got '--mem=1G'" --sbatch --mem=1G --data d
+expect_refusal 2 '--option wants a job and an option' --option plan
 expect_refusal 3 "no model file 'm.toml'" --model m.toml --data d --run-dir r
 ALPA_BIN=/nowhere expect_refusal 3 "no command '/nowhere/alpa-profile'" --model "a model's.toml" --data d --run-dir r
 
@@ -101,6 +103,27 @@ cuda
 7
 END
 
+printed=$("$workflow" --dry-run --model "a model's.toml" --data data.txt --run-dir run --sbatch plan '--comment=of "one"' \
+  --option plan --overlap=all --sbatch train --mem=9G --option train --keep=1 --sbatch plan --mem=7G -- --partition=all)
+mapfile -t commands <<<"$printed"
+expect_arguments "${commands[1]}" <<END
+--job-name=alpa-plan
+--output=$folder/run/logs/plan.%j.out
+--dependency=afterok:<profile>
+--kill-on-invalid-dep=yes
+--partition=all
+--comment=of "one"
+--mem=7G
+$slurm/plan.sbatch
+$folder/a model's.toml
+$folder/run/profile.h5
+$folder/run/plan.h5
+--force
+--overlap=all
+END
+[[ ${commands[2]} == *' --partition=all --mem=9G '*'/train.sbatch '*' --keep=1 ' ]] || fail "options of the training: '${commands[2]}'"
+[[ ${commands[0]} != *mem* && ${commands[0]} != *keep* ]] || fail "options of others: '${commands[0]}'"
+
 printed=$("$workflow" --dry-run --model "a model's.toml" --data data.txt --run-dir run --tune 30)
 mapfile -t commands <<<"$printed"
 [[ ${#commands[@]} == 4 ]] || fail "four commands are printed, not '$printed'"
@@ -129,9 +152,9 @@ END
 printed=$("$workflow" --dry-run --model "a model's.toml" --data data.txt --run-dir run)
 [[ $(grep -c -- ' --device cpu $' <<<"$printed") == 2 ]] || fail "profile and train take CPUs by default: '$printed'"
 
-for script in profile plan tune train; do
+for script in profile plan tune train sweep; do
   code=0
   printed=$(env -u SLURM_JOB_ID bash "$slurm/$script.sbatch" 2>&1) || code=$?
-  [[ $code == 2 && $printed == "usage: sbatch [options of sbatch] $script.sbatch "* ]] ||
+  [[ $code == 2 && $printed == "usage: sbatch "*"[options of sbatch] $script.sbatch "* ]] ||
     fail "$script.sbatch without arguments: exit code $code, '$printed'"
 done
