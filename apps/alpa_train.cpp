@@ -4,6 +4,7 @@
 #include "apps/models.h"
 #include "apps/plan_costs.h"
 #include "apps/rank_device.h"
+#include "apps/report_run.h"
 #include "apps/tune_plan.h"
 #include "libalpa/base/error.h"
 #include "libalpa/base/options.h"
@@ -29,6 +30,7 @@ struct Settings {
   TrainSettings train;
   ConvertSettings convert;
   TuneSettings tune;
+  RunReport report;
   DeviceSettings device;
   double file_timeout_s = 1800;
 };
@@ -251,6 +253,7 @@ int main(int argc, char** argv) {
       .example("alpa-train export gpt2.h5 --names gpt2 --out same.safetensors",
                "a checkpoint of import gives back its tensors, byte for byte")
       .runs([&] { export_weights(settings.checkpoint, settings.names, settings.out, app.log()); });
+  add_report(app, settings.report);
   add_convert(app, settings.convert);
   add_tune(app, settings.tune);
   return app.run_parallel(

@@ -24,12 +24,14 @@ std::string shared_text(const std::string& name) {
 
 }  // namespace
 
-std::string page_skeleton(const std::string& script) {
+std::string page_skeleton(const std::vector<std::string>& scripts) {
   const std::string place = "{{script}}";
   std::string page = shared_text("page.html");
   const std::size_t at = page.find(place);
   if (at == std::string::npos) throw broken("the page's frame has no " + place);
-  return page.replace(at, place.size(), shared_text(script));
+  std::string all;
+  for (const std::string& script : scripts) all += shared_text(script);
+  return page.replace(at, place.size(), all);
 }
 
 }  // namespace alpa

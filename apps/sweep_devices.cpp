@@ -180,7 +180,7 @@ int sweep_devices(const std::filesystem::path& model, const SweepOptions& option
   std::string skeleton;
   if (!page.empty()) {
     AtomicFile{page};  // a folder that cannot be written is noticed before the work
-    skeleton = page_skeleton("sweep.js");
+    skeleton = page_skeleton({"sweep.js"});
   }
   const ModelDefinition definition = load_model(model);
   scaling.model = definition.name;

@@ -25,6 +25,7 @@ echo "== plan: two stages, two-way sharding in each"
 
 echo "== train on share/text/genesis.txt"
 mpiexec -n 4 "$bin/alpa-train" "$run/plan.h5" --data share/text/genesis.txt --run-dir "$run" --evaluate-every 100
+"$bin/alpa-train" report "$run" --plan "$run/plan.h5" --profile "$run/profile.h5" --out "$run/run.html"
 
 # Who knows only how frequent each byte is can do no better than the entropy of that distribution.
 entropy=$(od -An -v -tu1 -w1 share/text/genesis.txt | sort | uniq -c | awk '
@@ -33,4 +34,6 @@ tail -n 1 "$run/metrics.jsonl" | sed 's/.*"loss":\([0-9.]*\).*/\1/' | awk -v ent
   { printf "loss %.3f after the last step; the text has %.3f nats a byte by frequencies alone, 0.85 of which are %.3f\n",
            $1, entropy, 0.85 * entropy
     exit !($1 <= 0.85 * entropy) }' || { echo "demo.sh: error: it has not learned enough" >&2; exit 1; }
-echo "plan, its page (plan.html), checkpoints and metrics are in $run; look into them with h5ls -r and h5dump"
+echo "plan, checkpoints and metrics are in $run; look into them with h5ls -r and h5dump, or at the pages"
+echo "  $run/plan.html"
+echo "  $run/run.html"

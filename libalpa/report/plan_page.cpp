@@ -52,15 +52,18 @@ JsonObject picture_json(const StepPicture& picture) {
 
 }  // namespace
 
+JsonObject entry_json(const PageEntry& entry) {
+  return JsonObject()
+      .set("title", entry.title)
+      .set("remark", entry.remark)
+      .set("facts", facts_json(entry.facts))
+      .set("picture", picture_json(entry.picture))
+      .set("what_if", what_if_json(entry.what_if));
+}
+
 std::string plan_page(const std::string& skeleton, const std::vector<PageEntry>& entries) {
   JsonArray plans;
-  for (const PageEntry& entry : entries)
-    plans.add(JsonObject()
-                  .set("title", entry.title)
-                  .set("remark", entry.remark)
-                  .set("facts", facts_json(entry.facts))
-                  .set("picture", picture_json(entry.picture))
-                  .set("what_if", what_if_json(entry.what_if)));
+  for (const PageEntry& entry : entries) plans.add(entry_json(entry));
   return page_with(skeleton, JsonObject().set("plans", plans));
 }
 

@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "libalpa/base/json.h"
 #include "libalpa/plan/facts/plan_facts.h"
 #include "libalpa/report/step_picture.h"
 #include "libalpa/report/what_if.h"
@@ -16,6 +17,9 @@ struct PageEntry {
   std::vector<ChangedStep> what_if;
   std::string remark;  ///< on the costs that the picture has, where they are not the plan's; "" else
 };
+
+/// As share/report/plan_section.js takes it.
+JsonObject entry_json(const PageEntry&);
 
 /// One page of HTML that needs nothing else: `skeleton` (share/report/page.html) with the data of the plans
 /// as one block of JSON. Throws Error(input) where the skeleton has no place for it.

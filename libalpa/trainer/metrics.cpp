@@ -96,6 +96,7 @@ JsonObject& set_metrics(JsonObject& line, const StepMetrics& m) {
   std::array<char, 16> hash;
   fmt::format_to(hash.data(), "{:016x}", m.samples_hash);
   line.set("step", m.step);
+  if (m.first_of_job) line.set("first_of_job", true);
   if (m.emulated) line.set("emulated", true);
   const auto computed = [&](double number) { return m.emulated ? std::nullopt : std::optional(number); };
   set(line, "loss", computed(m.loss));

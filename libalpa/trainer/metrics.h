@@ -26,6 +26,7 @@ struct Evaluation {
 struct StepMetrics {
   std::int64_t step =
       0;  ///< steps done after it, so the first is 1 and the checkpoint of step n holds lines 1 to n
+  bool first_of_job = false;  ///< of what one start of alpa-train has trained
   bool emulated = false;  ///< nothing was computed: what is only known of computed numbers is left out
   double loss = 0;        ///< mean per target
   double gradient_norm = 0;

@@ -70,6 +70,7 @@ std::optional<StepMetrics> StepRunner::train(std::int64_t steps_done, std::int64
                                              std::optional<std::int64_t> next) {
   const Stopwatch watch;
   StepMetrics m;
+  m.first_of_job = std::exchange(is_first_, false);
   StepInputs inputs;
   inputs.samples = in_step([&] { return fmt::format("reading the samples of step {}", steps_done + 1); },
                            [&] { return samples_.training(first_sample, next); });

@@ -65,6 +65,7 @@ class StepRunner {
   };
   std::vector<BegunStep> begun_;       ///< [step, in turn] whose losses are not known yet
   std::vector<NamedNumber> of_model_;  ///< of the last step
+  bool is_first_ = true;
   double last_step_s_ = 0, uncorrected_s_ = 0;
   std::int64_t corrected_steps_ = 0;  ///< so far, of this run
   std::int64_t tokens_ = 0;           ///< of a sample; 0 where samples are no tokens

@@ -1,0 +1,74 @@
+#include "libalpa/report/run_page.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "libalpa/report/page.h"
+
+namespace alpa {
+namespace {
+
+constexpr std::size_t kMostPoints = 2000;
+
+JsonArray column(const std::vector<double>& values) {
+  JsonArray array;
+  for (const double value : values) array.add(value);
+  return array;
+}
+
+double median(std::vector<double> values) {
+  std::erase_if(values, [](double value) { return std::isnan(value); });
+  if (values.empty()) return std::nan("");
+  const auto middle = values.begin() + std::ssize(values) / 2;
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+
+double sum(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0,
+                         [](double all, double value) { return std::isnan(value) ? all : all + value; });
+}
+
+JsonObject history_json(const RunHistory& run) {
+  const RunHistory thin = run.thinned(kMostPoints);
+  JsonArray evaluated, evaluations;
+  for (const RunHistory::Evaluation& each : run.evaluations) {
+    evaluated.add(each.step);
+    evaluations.add(each.loss);
+  }
+  return JsonObject()
+      .set("emulated", run.emulated)
+      .set("step", column(thin.step))
+      .set("loss", column(thin.loss))
+      .set("gradient_norm", column(thin.gradient_norm))
+      .set("learning_rate", column(thin.learning_rate))
+      .set("step_s", column(thin.step_s))
+      .set("predicted_step_s", column(thin.predicted_step_s))
+      .set("data_s", column(thin.data_s))
+      .set("memory_bytes", column(thin.memory_bytes))
+      .set("evaluated", evaluated)
+      .set("evaluation_loss", evaluations)
+      .set("first_of_job", column(run.first_of_job))
+      .set("steps", run.step.size())
+      .set("last_step", run.step.back())
+      .set("samples", sum(run.samples))
+      .set("tokens", sum(run.tokens))
+      .set("seconds", sum(run.step_s))
+      .set("waited_for_data_s", sum(run.data_s))
+      .set("stood_still_for_saves_s", sum(run.checkpoint_s))
+      .set("median_step_s", median(run.step_s))
+      .set("predicted_s", median(run.predicted_step_s));
+}
+
+}  // namespace
+
+std::string run_page(const std::string& skeleton, const std::string& title, const RunHistory& run,
+                     const std::optional<PageEntry>& plan) {
+  JsonArray plans;
+  if (plan) plans.add(entry_json(*plan));
+  return page_with(skeleton,
+                   JsonObject().set("title", title).set("run", history_json(run)).set("plans", plans));
+}
+
+}  // namespace alpa
