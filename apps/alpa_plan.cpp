@@ -26,7 +26,6 @@
 #include "libalpa/h5/atomic_file.h"
 #include "libalpa/ops/catalog.h"
 #include "libalpa/plan/check_plan_file.h"
-#include "libalpa/plan/compare_plans.h"
 #include "libalpa/plan/explain.h"
 #include "libalpa/plan/facts/facts_json.h"
 #include "libalpa/plan/plan_file.h"
@@ -208,12 +207,6 @@ void explain_plan(const Settings& settings, Log& log) {
   std::fputs(text.c_str(), stdout);
 }
 
-int compare(const Settings& settings) {
-  const std::string differences = compare_plans(read_plan(settings.first), read_plan(settings.second));
-  std::fputs(differences.c_str(), stdout);
-  return differences.empty() ? 0 : 1;
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -343,13 +336,15 @@ int main(int argc, char** argv) {
           return sweep_devices(settings.model, settings.sweep, settings.out, settings.json, app.log());
         });
       });
-  app.subcommand("compare", "list how two plans differ")
+  app.subcommand("compare",
+                 "what two plans differ in: time, memory, layouts; then a line for each difference")
       .argument("A.h5", settings.first, "plan")
       .argument("B.h5", settings.second, "plan")
+      .flag("--json", settings.json, "print it as JSON in place of text")
       .exit_statuses({{0, "the same"}, {1, "different"}, {2, "error"}}, 2)
-      .example("alpa-plan compare plan.h5 zero.h5", "a line for each difference")
+      .example("alpa-plan compare plan.h5 zero.h5", "which of the two, and why")
       .example("alpa-plan compare before.h5 after.h5 > differences.txt && echo the same", "in a script")
-      .runs([&] { return compare(settings); });
+      .runs([&] { return ask_differences(settings.first, settings.second, settings.json); });
   app.subcommand("simulate", "play a plan's program with the costs of its cluster or of a profile")
       .argument("PLAN.h5", settings.first, "plan")
       .option("--profile", settings.profile, "profile to take the costs from; without: the cluster's numbers")

@@ -15,7 +15,9 @@
 #include "libalpa/base/parallel_tasks.h"
 #include "libalpa/base/units.h"
 #include "libalpa/cluster/device_facts.h"
+#include "libalpa/plan/compare_plans.h"
 #include "libalpa/plan/explain.h"
+#include "libalpa/plan/facts/facts_difference.h"
 #include "libalpa/planner/tuning/runner_ups.h"
 #include "libalpa/program/lower/lower.h"
 #include "libalpa/program/text.h"
@@ -155,6 +157,19 @@ void ask_runners_up(const std::filesystem::path& file, const std::filesystem::pa
         "a plan without --staleness");
   const RunnersUp found = runners_up(planned.plan, planned.graph, costs, thread_count(0));
   std::fputs(runners_up_text(found, remark).c_str(), stdout);
+}
+
+int ask_differences(const std::filesystem::path& first, const std::filesystem::path& second, bool as_json) {
+  const PlannedModel a = read_planned_model(first), b = read_planned_model(second);
+  const std::string lines = compare_plans(a.plan, b.plan);
+  const FactsDifference difference =
+      facts_difference(plan_facts(a.plan, a.graph), plan_facts(b.plan, b.graph));
+  if (as_json)
+    fmt::print("{}\n", difference_json(difference).set("same", lines.empty()).text());
+  else if (!lines.empty())
+    fmt::print("{}\nin the files\n{}",
+               difference_text(difference, first.filename().string(), second.filename().string()), lines);
+  return lines.empty() ? 0 : 1;
 }
 
 }  // namespace alpa

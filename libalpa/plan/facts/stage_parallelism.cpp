@@ -13,9 +13,9 @@ namespace alpa {
 namespace {
 
 constexpr std::size_t kParallelisms = 6;
-using Work = std::array<double, kParallelisms>;  ///< [Parallelism]
+using ParallelWork = std::array<double, kParallelisms>;  ///< [Parallelism]
 
-double& work_of(Work& work, Parallelism kind) { return work[static_cast<std::size_t>(kind)]; }
+double& work_of(ParallelWork& work, Parallelism kind) { return work[static_cast<std::size_t>(kind)]; }
 
 Parallelism parallelism_of(const ShardingRule& rule, const std::vector<FactorRole>& roles, int choice) {
   if (choice < 0) return Parallelism::none;
@@ -83,7 +83,7 @@ class ForwardWork {
 
  private:
   const MeshShape& mesh_;
-  std::vector<Work> flops_, results_;  ///< [axis], by FLOPs and by elements that are made
+  std::vector<ParallelWork> flops_, results_;  ///< [axis], by FLOPs and by elements that are made
 };
 
 /// Which states are split over the data axes although the work that takes them is not split along these.
