@@ -7,7 +7,7 @@
 
 namespace alpa {
 
-/// Why a command stopped. The value is the exit status of the process (README, "Exit codes").
+/// Why a command stopped. The value is the exit status of the process (share/doc/exit-codes.md).
 enum class ErrorKind {
   run_time = 1,
   usage = 2,

@@ -3,7 +3,7 @@
 #   commands    bin/, share/alpa/{blocks,report}                what runs
 #   slurm       share/alpa/slurm, share/modulefiles/alpa        batch scripts; a module for Lmod and Environment Modules
 #   examples    share/alpa/{configs,text}                       models, clusters, pins; a text to train on
-#   documents   share/doc/alpa, share/man, bash-completion      what the commands say of themselves, and the licences
+#   documents   share/doc/alpa, share/man, bash-completion      for users; what the commands say of themselves; the licences
 #
 # The tree may be moved: commands find share/alpa beside their folder, the modulefile its prefix above itself, scripts the
 # commands, and libraries that are put there in lib/. Other libraries are where the build has found them.
@@ -21,9 +21,11 @@ function(alpa_install)
   install(DIRECTORY configs share/text DESTINATION share/alpa COMPONENT examples)
   install(DIRECTORY slurm DESTINATION share/alpa COMPONENT slurm USE_SOURCE_PERMISSIONS)
   install(FILES share/packaging/modulefile DESTINATION share/modulefiles/alpa RENAME ${PROJECT_VERSION} COMPONENT slurm)
-  install(FILES README.md ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md LICENSE SECURITY.md share/third-party.md
-                share/options.md share/training.md share/constraints.md
-          DESTINATION share/doc/alpa COMPONENT documents)
+  install(FILES LICENSE DESTINATION share/doc/alpa COMPONENT documents)
+  file(GLOB documents CONFIGURE_DEPENDS *.md share/*.md share/doc/*.md)
+  install(CODE "set(ALPA_DOCUMENTS \"${documents}\")\nset(ALPA_FLAT_FOLDER \"${PROJECT_BINARY_DIR}/documents/flat\")" COMPONENT documents)
+  install(SCRIPT scripts/cmake/flatten_links.cmake COMPONENT documents)
+  install(DIRECTORY ${PROJECT_BINARY_DIR}/documents/flat/ DESTINATION share/doc/alpa COMPONENT documents)
   # The commands are asked for these when they are installed, so what is installed is what they say.
   foreach(command ${ARGN})
     install(CODE "

@@ -1,5 +1,5 @@
 // Options, settings, clusters and pins drawn at random, extremes among them, given to the commands: whatever
-// they are, a command ends with an exit status that README names, by no signal, within its time limit, and
+// they are, a command ends with an exit status that share/doc/exit-codes.md names, by no signal, within its time limit, and
 // says once what was wrong. The first draws of each kind are looked at; ALPA_DRAWS=500 looks at as many.
 #include <gmock/gmock.h>
 

@@ -20,7 +20,7 @@ cd "$work"
 for file in bin/alpa-{profile,plan,train,cbc} share/alpa/{blocks/attention.toml,report/page.html,text/genesis.txt} \
   share/alpa/configs/{models/gpt-demo.toml,clusters/local-4.toml,pins/two-stages-of-two.toml} \
   share/alpa/slurm/{job.sh,workflow.sh,profile.sbatch,plan.sbatch,tune.sbatch,train.sbatch,sweep.sbatch} \
-  share/doc/alpa/{README.md,LICENSE,third-party.md,options.md,CHANGELOG.md,SECURITY.md,CONTRIBUTING.md} \
+  share/doc/alpa/{README.md,LICENSE,third-party.md,options.md,tutorial.md,slurm.md,CHANGELOG.md,SECURITY.md,CONTRIBUTING.md} \
   share/man/man1/alpa-{profile,plan,train}.1 share/bash-completion/completions/alpa-{profile,plan,train}; do
   [[ -s $moved/$file ]] || fail "no $file is installed"
 done
@@ -38,6 +38,10 @@ if "$moved/bin/alpa-plan" "$moved/share/alpa/configs/models/gpt-demo.toml" --clu
 mv elsewhere "$moved/share/alpa/blocks"
 
 if grep -rlF -e "$source/libalpa" -e "$source/apps" -e "$build/" "$moved"; then fail "these hold a path of where they were built"; fi
+
+# A document holds what the source has, semicolons and brackets too, and its links lead to others there.
+diff <(sed 's/](.*//' "$source/share/doc/slurm.md") <(sed 's/](.*//' "$moved/share/doc/alpa/slurm.md") || fail "a document is another"
+"$source/tests/documents/links_test.sh" "$moved"/share/doc/alpa/*.md || fail "links of installed documents lead nowhere"
 
 cmake --install "$build" --prefix "$work/documents" --component documents >log
 [[ $(ls documents) == share && ! -e documents/share/alpa ]] || fail "the component documents has more than documents"
