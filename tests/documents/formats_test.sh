@@ -5,6 +5,7 @@
 #
 # TUTORIAL is the folder that tutorial_test.sh leaves. More files are made in FOLDER, so that what only some have is seen too;
 # with "print" the entries of all are printed by kind, for whoever writes the document.
+# shellcheck disable=SC2016  # backticks are Markdown's
 set -uo pipefail
 document=$(realpath "$1") source=$(realpath "$3") tutorial=$(realpath "$4") folder=$(realpath -m "$5") print=${6:-}
 PATH=$(realpath "$2")/bin:$PATH

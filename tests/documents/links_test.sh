@@ -2,6 +2,7 @@
 # Links between documents lead somewhere: files are there, and so is the heading that a link names.
 #
 #   links_test.sh DOCUMENT...
+# shellcheck disable=SC2016  # backticks are Markdown's
 set -uo pipefail
 faults=0 links=0
 

@@ -5,6 +5,7 @@
 #
 # They stand between backticks in the first column of its tables. Quoted words, figures and what follows a figure as its unit are the reader's.
 set -uo pipefail
+mapfile -t sources < <(find "$2/libalpa" "$2/apps" "$2/slurm" -name '*.cpp' -o -name '*.h' -o -name '*.sbatch' -o -name '*.sh' -o -name '*.cu')
 perl -0777 -e '
   my ($document, @sources) = @ARGV;
   local $/; my $text = "";
@@ -25,4 +26,4 @@ perl -0777 -e '
   }
   print "$messages messages, $faults faults\n";
   exit !($messages > 5 && $faults == 0);
-' "$1" $(find "$2/libalpa" "$2/apps" "$2/slurm" -type f \( -name '*.cpp' -o -name '*.h' -o -name '*.sbatch' -o -name '*.sh' -o -name '*.cu' \))
+' "$1" "${sources[@]}"

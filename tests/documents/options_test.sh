@@ -16,10 +16,10 @@ options_in() { grep -oE '^ +(-[a-z], )?--[a-z0-9-]+' | grep -oE -- '--[a-z0-9-]+
 for program in alpa-profile alpa-plan alpa-train; do
   "$bin/$program" --help >"$work/help" || exit 1
   options_in $program <"$work/help" >>"$work/known"
-  for subcommand in $(sed -n "s/^ *$program \([a-z-]*\) \.\.\. .*/\1/p" "$work/help"); do
+  while read -r subcommand; do
     echo "$program $subcommand" >>"$work/subcommands"
     "$bin/$program" "$subcommand" --help | options_in "$program-$subcommand" >>"$work/known"
-  done
+  done < <(sed -n "s/^ *$program \([a-z-]*\) \.\.\. .*/\1/p" "$work/help")
 done
 "$workflow" --help | options_in workflow.sh >>"$work/known"
 [[ $(wc -l <"$work/known") -gt 150 && $(wc -l <"$work/subcommands") -ge 13 ]] || {

@@ -4,6 +4,7 @@
 #   tutorial_test.sh DOCUMENT BUILD FOLDER       works in FOLDER, which is removed first and left for other tests
 #
 # Figures may be others, and so may the word behind a figure (a unit, a plural) and the number of spaces; "..." stands for anything.
+# shellcheck disable=SC2016  # backticks are Markdown's
 set -uo pipefail
 document=$(realpath "$1") folder=$(realpath -m "$3")
 ALPA_ROOT=$(realpath "$2") PATH=$(realpath "$2")/bin:$PATH
