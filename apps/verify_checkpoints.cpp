@@ -87,6 +87,7 @@ void add_verify(App& app, std::vector<fs::path>& paths) {
       .arguments("CHECKPOINT", paths, "checkpoint file, or folder of a run for all of its checkpoints")
       .example("alpa-train verify run",
                "a line for each checkpoint of a run; exit status 3 where one is damaged")
+      .example("alpa-train verify run/checkpoints/step-00000100.h5", "that one; what is damaged is named")
       .runs([&app, &paths] { verify_checkpoints(paths, app.log()); });
 }
 
