@@ -1,15 +1,17 @@
 #include <fmt/core.h>
 
 #include "apps/app.h"
+#include "apps/average_weights.h"
+#include "apps/evaluate_model.h"
+#include "apps/job_ranks.h"
 #include "apps/models.h"
 #include "apps/plan_costs.h"
-#include "apps/rank_device.h"
 #include "apps/report_run.h"
 #include "apps/tune_plan.h"
+#include "apps/verify_checkpoints.h"
 #include "libalpa/base/error.h"
 #include "libalpa/base/options.h"
 #include "libalpa/checkpoint/exchange_weights.h"
-#include "libalpa/comm/peer_watch.h"
 #include "libalpa/dataset/convert.h"
 #include "libalpa/dataset/open_tokens.h"
 #include "libalpa/dataset/token_source.h"
@@ -31,27 +33,17 @@ struct Settings {
   ConvertSettings convert;
   TuneSettings tune;
   RunReport report;
+  EvaluateSettings evaluate;
+  std::vector<std::filesystem::path> verified;
+  AverageSettings average;
   DeviceSettings device;
   double file_timeout_s = 1800;
 };
 
 void describe(Settings& s, OptionsVisitor& visit) {
   describe(s.train, visit);
-  visit.field(
-      "file_timeout", s.file_timeout_s,
-      "as --hang-timeout, while ranks save, load or verify a checkpoint: another rank has not moved on by 64 "
-      "MiB for that many seconds, however long the whole takes; after SIGTERM for 15",
-      at_least(0));
+  describe_file_timeout(s.file_timeout_s, visit);
   describe(s.device, visit);
-}
-
-std::shared_ptr<const PeerWatch> watch_at_files(const ParallelRun& rank, double timeout_s) {
-  PeerWatch watch = *rank.session.peer_watch();
-  watch.limits = hang_limits(timeout_s);
-  watch.option = "--file-timeout";
-  watch.is_asked_to_end = [&stop = rank.stop] { return stop.is_urgent(); };
-  watch.end_grace_s = 15;  // of the 30 that Slurm gives by default between SIGTERM and SIGKILL
-  return std::make_shared<const PeerWatch>(std::move(watch));
 }
 
 int train_rank(Settings settings, const ParallelRun& rank, const std::string& command_line) {
@@ -69,14 +61,8 @@ int train_rank(Settings settings, const ParallelRun& rank, const std::string& co
     throw Error(ErrorKind::usage, "--profile is given, but computation takes the time that it takes",
                 "--device emulated, or leave it out");
   const PlanCosts emulation = costs_of(planned.plan, settings.profile);
-  const RankDevice own =
-      make_rank_device(settings.device, rank.session, rank.environment, &planned.plan.cluster);
-  const std::unique_ptr<Device> host = make_cpu_device(own.threads);
-  const std::unique_ptr<Communicator> control = rank.session.make_communicator(*host);
-  const std::unique_ptr<Communicator> files =
-      rank.session.make_communicator(*host, watch_at_files(rank, settings.file_timeout_s));
-  const TrainRanks ranks{*own.device, *own.world, *host,
-                         *control,    *files,     emulated ? &emulation.costs : nullptr};
+  const JobRanks job(settings.device, rank, &planned.plan.cluster, settings.file_timeout_s);
+  const TrainRanks ranks = job.ranks(emulated ? &emulation.costs : nullptr);
   return train(planned.plan, planned.graph, planned.model.training, settings.train, ranks, rank.stop,
                provenance_here(command_line, "alpa-train", rank.environment.job_id, options_line(settings)),
                rank.log);
@@ -256,6 +242,9 @@ int main(int argc, char** argv) {
   add_report(app, settings.report);
   add_convert(app, settings.convert);
   add_tune(app, settings.tune);
+  add_evaluate(app, settings.evaluate);
+  add_verify(app, settings.verified);
+  add_average(app, settings.average);
   return app.run_parallel(
       argc, argv, [&](const ParallelRun& rank) { return train_rank(settings, rank, app.command_line()); });
 }

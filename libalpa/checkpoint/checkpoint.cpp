@@ -14,6 +14,7 @@
 #include "libalpa/base/error.h"
 #include "libalpa/base/fingerprint.h"
 #include "libalpa/base/limits.h"
+#include "libalpa/checkpoint/state_differences.h"
 #include "libalpa/h5/atomic_file.h"
 
 namespace alpa {
@@ -167,7 +168,7 @@ int terms_in(const State& state, const TensorType& stored) {
 
 int terms_of(const StateTerms& terms, StateIndex state) { return terms.empty() ? 1 : terms[state]; }
 
-/// "" where the states are those of the graph, otherwise one line per state that differs, at most twelve.
+/// "" where the states are those of the graph.
 std::string differences(const Graph& graph, const std::map<std::string, TensorType>& found) {
   std::map<std::string, std::pair<std::string, std::string>> rows;  // name -> (here, in the file)
   for (const auto& [name, type] : found) rows[name].second = type_text(type);
@@ -177,29 +178,18 @@ std::string differences(const Graph& graph, const std::map<std::string, TensorTy
     here =
         type_text(stored_type(graph, state, in_file == found.end() ? 1 : terms_in(state, in_file->second)));
   }
-  std::string table;
-  int shown = 0, differing = 0;
-  for (const auto& [name, row] : rows) {
-    const auto& [here, there] = row;
-    if (here == there || ++differing > 12) continue;
-    table +=
-        fmt::format("\n  {:<40} {:<20} {}", name, here.empty() ? "-" : here, there.empty() ? "-" : there);
-    ++shown;
-  }
-  if (differing == 0) return {};
-  if (differing > shown) table += fmt::format("\n  and {} more", differing - shown);
-  return fmt::format("{} of {} states differ\n  {:<40} {:<20} {}", differing, rows.size(), "state",
-                     "this model", "checkpoint") +
-         table;
+  return state_differences(rows, "this model", "checkpoint");
 }
 
-/// Gives the parts of a state that this rank holds.
-using PartsOfState = std::function<std::vector<TensorPart>(StateIndex)>;
+struct WrittenTensor {
+  std::string name;
+  TensorType type;
+  std::vector<TensorPart> parts;  ///< that this rank holds
+};
 
 std::unique_ptr<TensorWriter> writer_of(const std::filesystem::path& path, const CheckpointFacts& facts,
-                                        const Graph& graph, const PartsOfState& parts,
-                                        const Provenance& provenance, std::optional<WritingRanks> ranks,
-                                        const StateTerms& terms) {
+                                        const std::string& fingerprint, std::vector<WrittenTensor> tensors,
+                                        const Provenance& provenance, std::optional<WritingRanks> ranks) {
   // A failure shows, on all ranks alike, when the file is made.
   make_folder(path.parent_path());
   auto file = ranks ? std::make_unique<TensorWriter>(path, format, version, *ranks)
@@ -213,10 +203,9 @@ std::unique_ptr<TensorWriter> writer_of(const std::filesystem::path& path, const
     file->attribute("loss_scale_good_steps", facts.loss_scale->good_steps);
     file->attribute("skipped_steps", facts.loss_scale->skipped_steps);
   }
-  file->attribute("state_fingerprint", state_fingerprint(graph));
+  file->attribute("state_fingerprint", fingerprint);
   file->provenance(provenance);
-  for (const StateIndex s : graph.states.indices())
-    file->tensor(graph.states[s].name, stored_type(graph, graph.states[s], terms_of(terms, s)), parts(s));
+  for (WrittenTensor& tensor : tensors) file->tensor(tensor.name, tensor.type, std::move(tensor.parts));
   return file;
 }
 
@@ -262,7 +251,12 @@ std::unique_ptr<TensorWriter> checkpoint_writer(const std::filesystem::path& pat
     }
     return held;
   };
-  return writer_of(path, facts, graph, parts, provenance, ranks, terms);
+  std::vector<WrittenTensor> tensors;
+  for (const StateIndex s : graph.states.indices()) {
+    const State& state = graph.states[s];
+    tensors.push_back({state.name, stored_type(graph, state, terms_of(terms, s)), parts(s)});
+  }
+  return writer_of(path, facts, state_fingerprint(graph), std::move(tensors), provenance, ranks);
 }
 
 void save_checkpoint(const std::filesystem::path& path, const CheckpointFacts& facts, const Graph& graph,
@@ -272,24 +266,39 @@ void save_checkpoint(const std::filesystem::path& path, const CheckpointFacts& f
           [&] { checkpoint_writer(path, facts, graph, tiles, provenance, ranks, terms)->publish(); });
 }
 
-void save_checkpoint(const std::filesystem::path& path, const CheckpointFacts& facts, const Graph& graph,
-                     const FillState& fill, const Provenance& provenance) {
+void save_checkpoint(const std::filesystem::path& path, const CheckpointFacts& facts,
+                     const std::string& fingerprint, std::span<const FilledTensor> tensors,
+                     const Provenance& provenance) {
   std::vector<std::byte> values;
-  StateIndex filled;
-  const auto parts = [&](StateIndex s) {
-    const TensorType type = stored_type(graph, graph.states[s], 1);
-    const auto read = [&, s, type](std::int64_t first, std::span<std::byte> into) {
-      if (filled != s) {
-        values.resize(static_cast<std::size_t>(byte_count(type)));
-        fill(graph.states[s], values.data());
-        filled = s;
+  const FilledTensor* filled = nullptr;
+  std::vector<WrittenTensor> written;
+  for (const FilledTensor& tensor : tensors) {
+    const auto read = [&](std::int64_t first, std::span<std::byte> into) {
+      if (filled != &tensor) {
+        values.resize(static_cast<std::size_t>(byte_count(tensor.type)));
+        tensor.fill(values.data());
+        filled = &tensor;
       }
       std::copy_n(values.begin() + first, into.size(), into.begin());
     };
-    return std::vector<TensorPart>{{{Shape(type.shape.size(), 0), type.shape}, type.shape, read}};
-  };
+    const Shape& shape = tensor.type.shape;
+    written.push_back({tensor.name, tensor.type, {{{Shape(shape.size(), 0), shape}, shape, read}}});
+  }
   in_step(saving_text(facts.step),
-          [&] { writer_of(path, facts, graph, parts, provenance, {}, {})->publish(); });
+          [&] { writer_of(path, facts, fingerprint, std::move(written), provenance, {})->publish(); });
+}
+
+void save_checkpoint(const std::filesystem::path& path, const CheckpointFacts& facts, const Graph& graph,
+                     const FillState& fill, const Provenance& provenance) {
+  std::vector<FilledTensor> tensors;
+  for (const State& state : graph.states)
+    tensors.push_back({state.name, stored_type(graph, state, 1), [&](void* values) { fill(state, values); }});
+  save_checkpoint(path, facts, state_fingerprint(graph), tensors, provenance);
+}
+
+bool belongs_to_parameter(const std::map<std::string, TensorType>& tensors, const std::string& name) {
+  const std::size_t end = name.rfind('.');
+  return end != std::string::npos && tensors.contains(name.substr(0, end));
 }
 
 TensorReader open_checkpoint(const std::filesystem::path& path) { return {path, format, version}; }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -79,6 +80,22 @@ using FillState = std::function<void(const State&, void* values)>;
 /// The same by this process alone, with one state at a time in memory.
 void save_checkpoint(const std::filesystem::path& file, const CheckpointFacts& facts, const Graph& graph,
                      const FillState& fill, const Provenance& provenance);
+
+/// Of a checkpoint without its graph: puts the whole of a tensor into host memory for it.
+struct FilledTensor {
+  std::string name;
+  TensorType type;
+  std::function<void(void* values)> fill;
+};
+
+/// Likewise, of a model with this state_fingerprint().
+void save_checkpoint(const std::filesystem::path& file, const CheckpointFacts& facts,
+                     const std::string& fingerprint, std::span<const FilledTensor> tensors,
+                     const Provenance& provenance);
+
+/// Whether a tensor of a checkpoint is a moment, a master or the like of a parameter there, whose name it
+/// bears, and one more word.
+bool belongs_to_parameter(const std::map<std::string, TensorType>& tensors, const std::string& name);
 
 /// Fills the tiles from a checkpoint of the same model, however many ranks and whatever plan wrote it, a few
 /// MiB at a time. Where `terms` are others than those of the file, the file's are added up to be the first of

@@ -25,11 +25,10 @@ const WeightFamily& family_called(const std::string& name) {
   throw Error(ErrorKind::usage, fmt::format("--names {} is not known", name), "one of " + known);
 }
 
-/// Optimizer moments and masters bear the name of their parameter, and one more word.
 std::map<std::string, Shape> parameter_shapes(const std::map<std::string, TensorType>& tensors) {
   std::map<std::string, Shape> shapes;
   for (const auto& [name, type] : tensors)
-    if (!tensors.contains(name.substr(0, name.rfind('.')))) shapes[name] = type.shape;
+    if (!belongs_to_parameter(tensors, name)) shapes[name] = type.shape;
   return shapes;
 }
 

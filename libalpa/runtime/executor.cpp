@@ -326,7 +326,8 @@ void Executor::read_state(const StateTile& tile, std::int64_t first, std::span<s
 std::optional<StepResult> Executor::run(const StepInputs& inputs, std::size_t which) {
   State& s = *state_;
   if (s.keep_rows) s.rows.clear();
-  if (which == 0 && s.programs[0]->has_states_at_servers()) return s.run_ahead(inputs);
+  // Training alone is ahead: an evaluation knows its result at once.
+  if (which == 0 && s.mine(0).lead >= 0) return s.run_ahead(inputs);
   if (!s.programs[which]->defers_updates) {
     assert(!s.unfinished && s.unknown == 0);
     return s.run_pass(which, Pass::step, inputs, inputs.step);

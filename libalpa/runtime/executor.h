@@ -33,9 +33,9 @@ struct StepResult {
 class Executor {
  public:
   /// Collective over `world`, whose rank r is device r of the plan; gives it the plan's nodes. `programs[0]`
-  /// is the one that run() takes by default (training); others (evaluation) share its states. Keeps
-  /// references to graph, programs, device and world. Where the device is emulated, `costs` say how long each
-  /// computation takes; results, the loss among them, mean nothing then.
+  /// is the one that run() takes by default (training, or evaluation alone); others (evaluation) share its
+  /// states. Keeps references to graph, programs, device and world. Where the device is emulated, `costs` say
+  /// how long each computation takes; results, the loss among them, mean nothing then.
   Executor(const Graph&, std::vector<const Program*> programs, Device&, Communicator& world,
            std::uint64_t seed, const CostModel* costs = nullptr);
   ~Executor();

@@ -62,11 +62,6 @@ FoundCheckpoint checked_name(const fs::path& path, CheckpointFacts facts) {
   return found;
 }
 
-/// Throws where it is damaged too.
-FoundCheckpoint verified(const fs::path& path, const BytesRead& read) {
-  return checked_name(path, verify_checkpoint(path, read));
-}
-
 FoundCheckpoint named_checkpoint(const std::string& resume, Log& log, const BytesRead& read) {
   std::error_code ignored;
   if (fs::is_directory(resume, ignored)) {
@@ -83,7 +78,7 @@ FoundCheckpoint named_checkpoint(const std::string& resume, Log& log, const Byte
                             near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near)),
                 "--resume takes auto, must, never, or the path of a checkpoint");
   }
-  return verified(resume, read);
+  return verified_checkpoint(resume, read);
 }
 
 }  // namespace
@@ -100,12 +95,16 @@ std::vector<std::int64_t> checkpointed_steps(const fs::path& run_dir) {
   return steps;
 }
 
+FoundCheckpoint verified_checkpoint(const fs::path& path, const BytesRead& read) {
+  return checked_name(path, verify_checkpoint(path, read));
+}
+
 std::optional<FoundCheckpoint> newest_checkpoint(const fs::path& run_dir, Log& log, const BytesRead& read) {
   const std::vector<std::int64_t> steps = checkpointed_steps(run_dir);
   if (steps.empty()) return std::nullopt;
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
     try {
-      return verified(checkpoint_path(run_dir, *step), read);
+      return verified_checkpoint(checkpoint_path(run_dir, *step), read);
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::peer) throw;
       log.warning(fmt::format("passing over a checkpoint: {}", error.happened()));

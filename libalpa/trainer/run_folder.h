@@ -29,6 +29,10 @@ struct FoundCheckpoint {
   CheckpointFacts facts;
 };
 
+/// Reads all of a checkpoint. Throws Error(input) where it is damaged or none, or of another step than its
+/// name says.
+FoundCheckpoint verified_checkpoint(const std::filesystem::path&, const BytesRead& read = {});
+
 /// The checkpoint of the highest step that verifies; each damaged one before it is a warning. nullopt where
 /// there is none at all; throws Error(input) where there are some and none verifies, since a fresh start
 /// would hide it.

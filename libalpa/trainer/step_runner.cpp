@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "libalpa/base/error.h"
+#include "libalpa/trainer/evaluated_batches.h"
 #include "libalpa/trainer/learning_rate.h"
 
 namespace alpa {
@@ -32,34 +33,10 @@ StepRunner::StepRunner(const Graph& graph, Executor& executor, BatchReader& trai
       options_(options),
       scale_(first_loss_scale(options)),
       begun_(static_cast<std::size_t>(executor.most_unknown_steps() + 1)),
-      of_model_(metrics()),
+      of_model_(no_metrics(graph)),
       samples_(executor.device(), executor.samples(), training) {
   for (const Input& input : graph.inputs)
     if (input.kind == InputKind::tokens) tokens_ = options.sequence;
-}
-
-double StepRunner::target_count(Split split, std::int64_t first_sample) const {
-  return static_cast<double>(reader(split).target_count(split, first_sample, options_.batch));
-}
-
-std::span<const std::int32_t> StepRunner::group_rows(Split split, std::int64_t first_sample) {
-  reader(split).count_group_rows(split, first_sample, options_.batch, group_rows_);
-  return group_rows_;
-}
-
-std::vector<NamedNumber> StepRunner::metrics() const {
-  std::vector<NamedNumber> numbers;
-  for (const Metric& metric : graph_.metrics) numbers.push_back({metric.name, 0});
-  return numbers;
-}
-
-void StepRunner::add_metrics(const StepResult& result, std::vector<NamedNumber>& to) const {
-  for (std::size_t m = 0; m < to.size(); ++m) to[m].value += result.metric_sums[m];
-}
-
-void StepRunner::make_means(double targets, double steps, std::vector<NamedNumber>& sums) const {
-  for (std::size_t m = 0; m < sums.size(); ++m)
-    sums[m].value /= graph_.metrics[m].per_target ? targets : steps;
 }
 
 std::optional<LossScale> StepRunner::loss_scale() const {
@@ -75,11 +52,13 @@ std::optional<StepMetrics> StepRunner::train(std::int64_t steps_done, std::int64
   inputs.samples = in_step([&] { return fmt::format("reading the samples of step {}", steps_done + 1); },
                            [&] { return samples_.training(first_sample, next); });
   m.data_s = watch.seconds();
-  const double targets = target_count(Split::training, first_sample);
+  const auto targets =
+      static_cast<double>(training_.target_count(Split::training, first_sample, options_.batch));
   inputs.loss_scale = static_cast<float>(scale_.factor / targets);
   inputs.update_scalars = update_scalars(options_, steps_done, options_.batch / graph_.samples, scale_);
   inputs.step = steps_done;
-  inputs.group_rows = group_rows(Split::training, first_sample);
+  training_.count_group_rows(Split::training, first_sample, options_.batch, group_rows_);
+  inputs.group_rows = group_rows_;
   const std::optional<StepResult> result = executor_.run(inputs);
   m.step = steps_done + 1;
   m.learning_rate = learning_rate(options_, steps_done);
@@ -102,7 +81,7 @@ std::optional<StepMetrics> StepRunner::known(const std::optional<StepResult>& re
   m.gradient_norm = result->gradient_norm / scale_.factor;
   for (NamedNumber& metric : of_model_) metric.value = 0;
   add_metrics(*result, of_model_);
-  make_means(targets, 1, of_model_);
+  make_means(graph_, targets, 1, of_model_);
   m.of_model = of_model_;
   m.correction_s = result->correction_s;
   m.lead = result->lead;
@@ -122,24 +101,11 @@ std::optional<StepMetrics> StepRunner::known(const std::optional<StepResult>& re
 }
 
 std::optional<Evaluation> StepRunner::evaluate(std::int64_t steps_done, std::int64_t most_batches) {
-  const std::int64_t whole_batches = held_out_.order().windows(Split::held_out) / options_.batch;
-  const std::int64_t batches = std::min(most_batches, whole_batches);
-  if (batches == 0) return std::nullopt;
-  Evaluation evaluation{0, metrics()};
-  double targets = 0;
-  for (std::int64_t b = 0; b < batches; ++b) {
-    StepInputs inputs;
-    inputs.samples = samples_.read(held_out_, Split::held_out, b * options_.batch);
-    inputs.step = steps_done;
-    inputs.group_rows = group_rows(Split::held_out, b * options_.batch);
-    const StepResult result = *executor_.run(inputs, 1);
-    evaluation.loss += result.loss_sum;
-    add_metrics(result, evaluation.of_model);
-    targets += target_count(Split::held_out, b * options_.batch);
-  }
-  evaluation.loss /= targets;
-  make_means(targets, static_cast<double>(batches), evaluation.of_model);
-  return evaluation;
+  EvaluatedBatches batches(graph_, executor_, 1, samples_, held_out_, options_);
+  const std::int64_t count = std::min(most_batches, batches.all());
+  if (count == 0) return std::nullopt;
+  while (batches.done() < count) batches.add(steps_done);
+  return batches.mean();
 }
 
 }  // namespace alpa

@@ -46,13 +46,7 @@ class StepRunner {
   std::optional<Evaluation> evaluate(std::int64_t steps_done, std::int64_t most_batches);
 
  private:
-  BatchReader& reader(Split split) const { return split == Split::training ? training_ : held_out_; }
   std::optional<StepMetrics> known(const std::optional<StepResult>&);
-  std::vector<NamedNumber> metrics() const;  ///< of the graph, all 0
-  void add_metrics(const StepResult&, std::vector<NamedNumber>& to) const;
-  void make_means(double targets, double steps, std::vector<NamedNumber>& sums) const;
-  double target_count(Split, std::int64_t first_sample) const;
-  std::span<const std::int32_t> group_rows(Split, std::int64_t first_sample);  ///< until the next call
 
   const Graph& graph_;
   Executor& executor_;

@@ -14,10 +14,11 @@ using testing::ElementsAre;
 using testing::SizeIs;
 
 const std::vector<std::string> kCommands{
-    "alpa-profile",       "alpa-plan",         "alpa-plan explain",   "alpa-plan compare",
-    "alpa-plan simulate", "alpa-plan check",   "alpa-plan solve",     "alpa-plan report",
-    "alpa-plan what-if",  "alpa-plan sweep",   "alpa-plan calibrate", "alpa-train",
-    "alpa-train import",  "alpa-train export", "alpa-train convert",  "alpa-train tune"};
+    "alpa-profile",        "alpa-plan",         "alpa-plan explain",   "alpa-plan compare",
+    "alpa-plan simulate",  "alpa-plan check",   "alpa-plan solve",     "alpa-plan report",
+    "alpa-plan what-if",   "alpa-plan sweep",   "alpa-plan calibrate", "alpa-train",
+    "alpa-train import",   "alpa-train export", "alpa-train convert",  "alpa-train tune",
+    "alpa-train evaluate", "alpa-train verify", "alpa-train average"};
 
 std::string content(const std::filesystem::path& file) {
   std::ifstream in(file);
@@ -75,6 +76,8 @@ TEST_F(Help, ListsTheExitStatusesThatEachCommandMayHave) {
   EXPECT_THAT(statuses("alpa-plan solve"), ElementsAre(0, 1, 2, 3, 4, 75));
   EXPECT_THAT(statuses("alpa-train"), ElementsAre(0, 1, 2, 3, 5, 6, 7, 75));
   EXPECT_THAT(statuses("alpa-train import"), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(statuses("alpa-train evaluate"), ElementsAre(0, 1, 2, 3, 5, 6, 7, 75));
+  EXPECT_THAT(statuses("alpa-train verify"), ElementsAre(0, 1, 2, 3));
 }
 
 }  // namespace
