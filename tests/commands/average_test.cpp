@@ -99,6 +99,18 @@ TEST_F(AverageCommand, IsEvaluatedGoneOnFromAndVerified) {
   EXPECT_THAT(numbers("further", "step"), testing::ElementsAre(4));
 }
 
+TEST_F(AverageCommand, IsExported) {
+  const std::string weights = ALPA_SOURCE_DIR "/tests/reference/gpt2.safetensors",
+                    model = ALPA_SOURCE_DIR "/tests/data/small_gpt2.toml";
+  ASSERT_EQ(run("alpa-train import " + weights + " " + model + " --out gpt2.h5").status, 0);
+  ASSERT_EQ(run("alpa-train average gpt2.h5 gpt2.h5 --out mean").status, 0);
+  for (const auto& [from, to] : {std::pair("gpt2.h5", "one"), {"mean/checkpoints/step-00000000.h5", "mean"}})
+    ASSERT_EQ(
+        run(std::string("alpa-train export ") + from + " --names gpt2 --out " + to + ".safetensors").status,
+        0);
+  EXPECT_EQ(run("cmp one.safetensors mean.safetensors").status, 0);
+}
+
 TEST_F(AverageCommand, RefusesDifferentModelsOneCheckpointAndAFolderThatHasSome) {
   train_three();
   make_plan("moe", "--method serial", ALPA_SOURCE_DIR "/tests/data/tiny_moe.toml");
