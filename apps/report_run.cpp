@@ -33,23 +33,18 @@ std::optional<PageEntry> planned(const RunReport& report, Log& log) {
 }
 
 std::string csv_of(const RunHistory& run) {
-  std::string text =
-      "step,loss,evaluation_loss,gradient_norm,learning_rate,samples,tokens,step_s,predicted_step_s,data_s,"
-      "checkpoint_s,memory_bytes\n";
-  const auto cell = [](double value) { return std::isnan(value) ? std::string() : fmt::format("{}", value); };
-  std::size_t evaluation = 0;
+  std::string text;
+  for (const RunColumn& each : run_columns()) text += fmt::format("{}{}", text.empty() ? "" : ",", each.name);
   for (std::size_t i = 0; i < run.step.size(); ++i) {
-    double evaluated = std::nan("");
-    if (evaluation < run.evaluations.size() && run.evaluations[evaluation].step == run.step[i])
-      evaluated = run.evaluations[evaluation++].loss;
-    const double cells[] = {run.step[i],          run.loss[i],          evaluated,
-                            run.gradient_norm[i], run.learning_rate[i], run.samples[i],
-                            run.tokens[i],        run.step_s[i],        run.predicted_step_s[i],
-                            run.data_s[i],        run.checkpoint_s[i],  run.memory_bytes[i]};
-    for (const double& each : cells) text += (&each == cells ? "" : ",") + cell(each);
-    text += "\n";
+    std::string line;
+    for (const RunColumn& each : run_columns()) {
+      const double value = (run.*each.values)[i];
+      line += each.values == &RunHistory::step ? "" : ",";
+      if (!std::isnan(value)) line += fmt::format("{}", value);
+    }
+    text += "\n" + line;
   }
-  return text;
+  return text + "\n";
 }
 
 /// When the last step ended, by the file's time: steps do not say when they were made.

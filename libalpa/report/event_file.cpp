@@ -85,7 +85,6 @@ std::string event_file(const RunHistory& run, double begin_s) {
   add_text(first, 3, "brain.Event:2");
   add_record(file, first);
   double wall_s = begin_s;
-  std::size_t evaluation = 0;
   for (std::size_t i = 0; i < run.step.size(); ++i) {
     if (!std::isnan(run.step_s[i])) wall_s += run.step_s[i];
     std::string summary;
@@ -95,8 +94,7 @@ std::string event_file(const RunHistory& run, double begin_s) {
     add_scalar(summary, "samples_per_s", run.samples[i] / run.step_s[i]);
     if (run.tokens[i] > 0) add_scalar(summary, "tokens_per_s", run.tokens[i] / run.step_s[i]);
     add_scalar(summary, "step_s", run.step_s[i]);
-    if (evaluation < run.evaluations.size() && run.evaluations[evaluation].step == run.step[i])
-      add_scalar(summary, "evaluation_loss", run.evaluations[evaluation++].loss);
+    add_scalar(summary, "evaluation_loss", run.evaluation_loss[i]);
     std::string of_step = event(wall_s, static_cast<std::int64_t>(run.step[i]));
     add_text(of_step, 5, summary);
     add_record(file, of_step);

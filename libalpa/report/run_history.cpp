@@ -15,23 +15,18 @@ namespace {
 
 constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
 
-/// Columns by the names of their members.
-struct Column {
-  const char* name;
-  std::vector<double> RunHistory::*values;
-  bool adds_up = false;
-};
-constexpr Column columns[] = {{"step", &RunHistory::step},
-                              {"loss", &RunHistory::loss},
-                              {"gradient_norm", &RunHistory::gradient_norm},
-                              {"learning_rate", &RunHistory::learning_rate},
-                              {"step_s", &RunHistory::step_s},
-                              {"predicted_step_s", &RunHistory::predicted_step_s},
-                              {"data_s", &RunHistory::data_s},
-                              {"checkpoint_s", &RunHistory::checkpoint_s},
-                              {"samples", &RunHistory::samples, true},
-                              {"tokens", &RunHistory::tokens, true},
-                              {"memory_bytes", &RunHistory::memory_bytes}};
+constexpr RunColumn columns[] = {{"step", &RunHistory::step},
+                                 {"loss", &RunHistory::loss},
+                                 {"evaluation_loss", &RunHistory::evaluation_loss},
+                                 {"gradient_norm", &RunHistory::gradient_norm},
+                                 {"learning_rate", &RunHistory::learning_rate},
+                                 {"step_s", &RunHistory::step_s},
+                                 {"predicted_step_s", &RunHistory::predicted_step_s},
+                                 {"data_s", &RunHistory::data_s},
+                                 {"checkpoint_s", &RunHistory::checkpoint_s},
+                                 {"samples", &RunHistory::samples, true},
+                                 {"tokens", &RunHistory::tokens, true},
+                                 {"memory_bytes", &RunHistory::memory_bytes}};
 
 double number(const nlohmann::json& line, const char* name) {
   const auto found = line.find(name);
@@ -39,10 +34,8 @@ double number(const nlohmann::json& line, const char* name) {
 }
 
 void add(RunHistory& run, const nlohmann::json& line) {
-  for (const Column& column : columns) (run.*column.values).push_back(number(line, column.name));
+  for (const RunColumn& column : columns) (run.*column.values).push_back(number(line, column.name));
   const double step = run.step.back();
-  if (const double loss = number(line, "evaluation_loss"); !std::isnan(loss))
-    run.evaluations.push_back({step, loss});
   if (run.step.size() == 1 || line.contains("first_of_job")) run.first_of_job.push_back(step);
   run.emulated = run.emulated || line.contains("emulated");
 }
@@ -61,15 +54,16 @@ double together(const std::vector<double>& values, std::size_t begin, std::size_
 
 }  // namespace
 
+std::span<const RunColumn> run_columns() { return columns; }
+
 RunHistory RunHistory::thinned(std::size_t most) const {
   const std::size_t rows = step.size(), width = std::max<std::size_t>(1, (rows + most - 1) / most);
   RunHistory thin;
-  thin.evaluations = evaluations;
   thin.first_of_job = first_of_job;
   thin.emulated = emulated;
   for (std::size_t begin = 0; begin < rows; begin += width) {
     const std::size_t end = std::min(rows, begin + width);
-    for (const Column& column : columns)
+    for (const RunColumn& column : columns)
       (thin.*column.values).push_back(together(this->*column.values, begin, end, column.adds_up));
     thin.step.back() = step[end - 1];
   }

@@ -32,21 +32,17 @@ double sum(const std::vector<double>& values) {
 
 JsonObject history_json(const RunHistory& run) {
   const RunHistory thin = run.thinned(kMostPoints);
+  JsonObject json;
+  for (const RunColumn& each : run_columns())
+    if (!each.adds_up && each.values != &RunHistory::evaluation_loss)
+      json.set(each.name, column(thin.*each.values));
   JsonArray evaluated, evaluations;
-  for (const RunHistory::Evaluation& each : run.evaluations) {
-    evaluated.add(each.step);
-    evaluations.add(each.loss);
-  }
-  return JsonObject()
-      .set("emulated", run.emulated)
-      .set("step", column(thin.step))
-      .set("loss", column(thin.loss))
-      .set("gradient_norm", column(thin.gradient_norm))
-      .set("learning_rate", column(thin.learning_rate))
-      .set("step_s", column(thin.step_s))
-      .set("predicted_step_s", column(thin.predicted_step_s))
-      .set("data_s", column(thin.data_s))
-      .set("memory_bytes", column(thin.memory_bytes))
+  for (std::size_t i = 0; i < run.step.size(); ++i)
+    if (!std::isnan(run.evaluation_loss[i])) {
+      evaluated.add(run.step[i]);
+      evaluations.add(run.evaluation_loss[i]);
+    }
+  return json.set("emulated", run.emulated)
       .set("evaluated", evaluated)
       .set("evaluation_loss", evaluations)
       .set("first_of_job", column(run.first_of_job))

@@ -1,5 +1,5 @@
 #!/bin/bash
-# What documents tell users to type exists: subcommands and options of the commands, and of workflow.sh.
+# What users are to type by the documents exists: subcommands and options of the commands, and of workflow.sh.
 #
 #   options_test.sh BIN WORKFLOW DOCUMENT...
 #

@@ -108,7 +108,7 @@ TEST(EventFile, HasTheScalarsOfEachStepThatAreKnown) {
   run.step_s = {0.5, 0.25};
   run.samples = {8, 8};
   run.tokens = {0, 0};
-  run.evaluations = {{300, 4.0}};
+  run.evaluation_loss = {none, 4.0};
   const std::vector<ReadEvent> events = events_of(event_file(run, 1000));
   ASSERT_EQ(events.size(), 3u);
   EXPECT_EQ(events[0].version, "brain.Event:2");

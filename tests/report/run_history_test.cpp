@@ -38,9 +38,8 @@ TEST_F(RunHistories, HaveAColumnForWhatEachStepReports) {
   EXPECT_EQ(run.loss[1], 4.5);
   EXPECT_TRUE(std::isnan(run.loss[2]));
   EXPECT_TRUE(std::isnan(run.predicted_step_s[0]));
-  ASSERT_EQ(run.evaluations.size(), 1u);
-  EXPECT_EQ(run.evaluations[0].step, 2);
-  EXPECT_EQ(run.evaluations[0].loss, 4.25);
+  EXPECT_TRUE(std::isnan(run.evaluation_loss[0]));
+  EXPECT_EQ(run.evaluation_loss[1], 4.25);
   EXPECT_THAT(run.first_of_job, ElementsAre(1, 3));
   EXPECT_FALSE(run.emulated);
 }
