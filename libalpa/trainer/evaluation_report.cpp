@@ -24,8 +24,6 @@ std::string evaluation_text(const EvaluationReport& r) {
 }
 
 std::string evaluation_json(const EvaluationReport& r) {
-  JsonObject metrics;
-  for (const NamedNumber& metric : r.means.of_model) metrics.set(metric.name, metric.value);
   JsonObject json;
   json.set("format", "alpa-evaluation")
       .set("format_version", "1.0")
@@ -38,7 +36,7 @@ std::string evaluation_json(const EvaluationReport& r) {
     json.set("perplexity", *r.perplexity);
   else
     json.set_null("perplexity");
-  return json.set("metrics", metrics)
+  return json.set("metrics", numbers_json(r.means.of_model))
              .set("batches", r.batches)
              .set("samples", r.samples)
              .set("samples_left_out", r.left)

@@ -47,12 +47,6 @@ void set(JsonObject& object, const char* name, std::optional<double> value) {
     object.set_null(name);
 }
 
-JsonObject object_of(std::span<const NamedNumber> numbers) {
-  JsonObject object;
-  for (const NamedNumber& number : numbers) object.set(number.name, number.value);
-  return object;
-}
-
 std::optional<double> fraction_of_peak(double flops, double seconds, std::optional<double> peak_per_s) {
   if (!peak_per_s || *peak_per_s <= 0 || seconds <= 0) return std::nullopt;
   return flops / seconds / *peak_per_s;
@@ -81,6 +75,12 @@ int open_for_appending(const std::filesystem::path& path) {
 }
 
 }  // namespace
+
+JsonObject numbers_json(std::span<const NamedNumber> numbers) {
+  JsonObject object;
+  for (const NamedNumber& number : numbers) object.set(number.name, number.value);
+  return object;
+}
 
 std::string numbers_text(std::span<const NamedNumber> numbers) {
   std::string text;
@@ -118,10 +118,10 @@ JsonObject& set_metrics(JsonObject& line, const StepMetrics& m) {
   set(line, "peak_fraction", peak_fraction(m));
   line.set("memory_bytes", m.memory_bytes).set("samples_hash", std::string_view(hash.data(), hash.size()));
   set(line, "checkpoint_s", m.checkpoint_s);
-  if (!m.of_model.empty() && !m.emulated) line.set("metrics", object_of(m.of_model));
+  if (!m.of_model.empty() && !m.emulated) line.set("metrics", numbers_json(m.of_model));
   set(line, "evaluation_loss", m.evaluation ? std::optional(m.evaluation->loss) : std::nullopt);
   if (m.evaluation && !m.evaluation->of_model.empty())
-    line.set("evaluation_metrics", object_of(m.evaluation->of_model));
+    line.set("evaluation_metrics", numbers_json(m.evaluation->of_model));
   return line;
 }
 

@@ -27,8 +27,8 @@ struct StepMetrics {
   std::int64_t step =
       0;  ///< steps done after it, so the first is 1 and the checkpoint of step n holds lines 1 to n
   bool first_of_job = false;  ///< of what one start of alpa-train has trained
-  bool emulated = false;  ///< nothing was computed: what is only known of computed numbers is left out
-  double loss = 0;        ///< mean per target
+  bool emulated = false;      ///< nothing was computed: what is only known of computed numbers is left out
+  double loss = 0;            ///< mean per target
   double gradient_norm = 0;
   double learning_rate = 0;
   std::optional<double> loss_scale;        ///< of the step, in f16
@@ -67,6 +67,8 @@ std::optional<double> peak_fraction(const StepMetrics&);
 
 /// Sets the members of the step's line; `step` comes first. What is unknown is null.
 JsonObject& set_metrics(JsonObject& line, const StepMetrics&);
+
+JsonObject numbers_json(std::span<const NamedNumber>);
 
 /// "  accuracy 0.9712  dropped 12"
 std::string numbers_text(std::span<const NamedNumber>);

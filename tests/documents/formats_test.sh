@@ -18,18 +18,7 @@ plan() { # name, options...
   make alpa-plan "$tutorial/small.toml" --effort quick --out "$1.h5" "${@:2}"
 }
 
-cat >nodes.toml <<'TOML'
-name = "three-nodes"
-device = "CPU, 1 thread"
-nodes = 3
-devices_per_node = 1
-memory_gib = 1
-f32_tflops = 0.05
-memory_gb_per_s = 8
-launch_us = 1
-within_node = { latency_us = 5, gb_per_s = 3 }
-between_nodes = { latency_us = 50, gb_per_s = 0.1 }
-TOML
+cp "$source/tests/data/three_nodes.toml" nodes.toml
 sed 's/^memory_gib = 2/memory_gib = 0.0025/' "$source/configs/clusters/local-2.toml" >small.toml
 echo 'most_tensor_parallel = 1' >limits.toml
 plan owned --cluster "$source/configs/clusters/local-4.toml" --method data-parallel --owners even

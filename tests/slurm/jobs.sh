@@ -44,18 +44,7 @@ expect() { # claim, command...
 
 # Three nodes of one device, for plans with servers: cluster.toml.
 write_three_nodes() {
-  cat >cluster.toml <<'TOML'
-name = "three-nodes"
-device = "CPU, 1 thread"
-nodes = 3
-devices_per_node = 1
-memory_gib = 1
-f32_tflops = 0.05
-memory_gb_per_s = 8
-launch_us = 1
-within_node = { latency_us = 5, gb_per_s = 3 }
-between_nodes = { latency_us = 50, gb_per_s = 0.1 }
-TOML
+  cp "$source/tests/data/three_nodes.toml" cluster.toml
 }
 
 # Trains on so many nodes, a rank on each, by a plan, in a run folder, up to a step; further options follow.
