@@ -19,6 +19,14 @@ ValueIndex add_graphs(GraphBuilder& builder, const GraphsDefinition& graphs, std
   frame.values["tokens"] = frame.values["labels"] = kPoisoned;
   if (!vocabulary || !classes || !children || !vertices) return kPoisoned;
   const std::int64_t samples = builder.graph().samples;
+  if (samples % group != 0) {
+    frame.fault(
+        graphs.place,
+        fmt::format("{} samples are no whole number of groups: 'batch' of [training], expected a multiple of "
+                    "'group_samples' = {}",
+                    samples, group));
+    return kPoisoned;
+  }
   const Shape rows{samples, *vertices}, structure{samples, *vertices, *children + 1};
   if (!checked_element_count(structure)) {
     frame.fault(graphs.place, fmt::format("{} samples with {} vertices each are more than {} elements",
@@ -27,7 +35,7 @@ ValueIndex add_graphs(GraphBuilder& builder, const GraphsDefinition& graphs, std
   }
   std::int64_t left = group * *vertices;
   for (const std::int64_t rows : graphs.rounds) {
-    if (rows > left) {
+    if (rows > left && !graphs.vertices.empty()) {
       frame.fault(graphs.place, fmt::format("'rounds' have more than the {} rows that there is room for in a "
                                             "group of {} samples with {} vertices each",
                                             group * *vertices, group, *vertices));

@@ -18,7 +18,7 @@ plan() { # name, options...
   make alpa-plan "$tutorial/small.toml" --effort quick --out "$1.h5" "${@:2}"
 }
 
-cp "$source/tests/data/three_nodes.toml" nodes.toml
+cp "$source/tests/slurm/three_nodes.toml" nodes.toml
 sed 's/^memory_gib = 2/memory_gib = 0.0025/' "$source/configs/clusters/local-2.toml" >small.toml
 echo 'most_tensor_parallel = 1' >limits.toml
 plan owned --cluster "$source/configs/clusters/local-4.toml" --method data-parallel --owners even

@@ -44,7 +44,7 @@ expect() { # claim, command...
 
 # Three nodes of one device, for plans with servers: cluster.toml.
 write_three_nodes() {
-  cp "$source/tests/data/three_nodes.toml" cluster.toml
+  cp "$source/tests/slurm/three_nodes.toml" cluster.toml
 }
 
 # Trains on so many nodes, a rank on each, by a plan, in a run folder, up to a step; further options follow.

@@ -236,7 +236,7 @@ class RoundsCuda final : public Kernel {
         const std::int32_t child = structure[row * (program_.children + 1) + c];
         if (child < 0 || child >= begin) continue;
         std::int64_t& last = last_parent_[static_cast<std::size_t>(child)];
-        apart = apart && last < begin;
+        apart = apart && (last < begin || last >= begin + count);  // of another round
         last = row;
       }
     return apart;
