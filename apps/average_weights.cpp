@@ -6,7 +6,7 @@
 
 #include "libalpa/base/error.h"
 #include "libalpa/checkpoint/average_checkpoints.h"
-#include "libalpa/trainer/run_folder.h"
+#include "libalpa/checkpoint/run_folder.h"
 
 namespace alpa {
 namespace {

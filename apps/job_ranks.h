@@ -3,7 +3,7 @@
 
 #include "apps/app.h"
 #include "apps/rank_device.h"
-#include "libalpa/trainer/train_ranks.h"
+#include "libalpa/runtime/train_ranks.h"
 
 namespace alpa {
 

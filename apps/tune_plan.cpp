@@ -15,13 +15,13 @@
 #include "libalpa/base/options.h"
 #include "libalpa/base/text_table.h"
 #include "libalpa/base/units.h"
+#include "libalpa/checkpoint/first_rank.h"
 #include "libalpa/planner/predict.h"
 #include "libalpa/planner/tuning/plan_choices.h"
 #include "libalpa/planner/tuning/tuning_file.h"
 #include "libalpa/program/lower/lower.h"
 #include "libalpa/program/text.h"
 #include "libalpa/runtime/job_machines.h"
-#include "libalpa/trainer/first_rank.h"
 #include "libalpa/trainer/stop.h"
 
 namespace alpa {

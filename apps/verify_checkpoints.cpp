@@ -8,7 +8,7 @@
 #include "libalpa/base/byte_progress.h"
 #include "libalpa/base/error.h"
 #include "libalpa/base/units.h"
-#include "libalpa/trainer/run_folder.h"
+#include "libalpa/checkpoint/run_folder.h"
 
 namespace alpa {
 namespace {

@@ -5,59 +5,23 @@
 #include <algorithm>
 #include <cmath>
 
-#include "libalpa/base/byte_progress.h"
 #include "libalpa/base/clock.h"
 #include "libalpa/base/error.h"
 #include "libalpa/base/options.h"
 #include "libalpa/base/units.h"
 #include "libalpa/checkpoint/executor_states.h"
+#include "libalpa/checkpoint/trained_states.h"
 #include "libalpa/kernels/element_types.h"
 #include "libalpa/program/lower/lower.h"
 #include "libalpa/program/order/verify.h"
 #include "libalpa/program/text.h"
 #include "libalpa/runtime/job_machines.h"
 #include "libalpa/trainer/evaluated_batches.h"
-#include "libalpa/trainer/first_rank.h"
-#include "libalpa/trainer/run_folder.h"
 #include "libalpa/trainer/run_memory.h"
 #include "libalpa/trainer/training_data.h"
 
 namespace alpa {
 namespace {
-
-std::filesystem::path checkpoint_of(const EvaluationSettings& settings, const TrainRanks& ranks,
-                                    Stream& control, Log& log) {
-  if (!settings.checkpoint.empty()) return settings.checkpoint;
-  return text_of_first_rank(ranks.files, control, [&](const BytesRead& read) {
-    const auto found = newest_checkpoint(settings.run_dir, log, read);
-    if (!found)
-      throw Error(ErrorKind::input,
-                  fmt::format("there is no checkpoint in '{}'", (settings.run_dir / "checkpoints").string()),
-                  "the --run-dir of a run that has saved one, or a file with --checkpoint");
-    return found->path.string();
-  });
-}
-
-/// Returns the step.
-std::int64_t load(const std::filesystem::path& checkpoint, const Graph& graph, Executor& executor,
-                  const TrainRanks& ranks, Stream& control, Log& log) {
-  // One rank holds it against the model first, so that what differs is said once.
-  on_first_rank(ranks.files, control, [&] { load_checkpoint(checkpoint, graph, {}); });
-  std::int64_t bytes = 0;
-  for (const StateTile& tile : executor.state_tiles()) bytes += byte_count(tile.tile);
-  const std::string loading = fmt::format("loading '{}'", checkpoint.string());
-  ByteProgress progress(loading, bytes, log);
-  CheckpointFacts facts;
-  in_step(loading, [&] {
-    read_together(ranks.files, control, [&](const BytesRead& read) {
-      facts = load_states(executor, graph, checkpoint, [&](std::int64_t more) {
-        progress.add(more);
-        read(more);
-      });
-    });
-  });
-  return facts.step;
-}
 
 bool has_tokens(const Graph& graph) {
   return std::ranges::any_of(graph.inputs,
@@ -128,8 +92,12 @@ EvaluationReport evaluate_checkpoint(const Plan& plan, const Graph& graph, const
   const std::int64_t count = settings.batches > 0 ? std::min(settings.batches, batches.all()) : batches.all();
 
   EvaluationReport report;
-  report.checkpoint = checkpoint_of(settings, ranks, *control, log);
-  report.step = load(report.checkpoint, graph, executor, ranks, *control, log);
+  report.checkpoint = trained_checkpoint(settings.checkpoint, settings.run_dir, ranks, *control, log);
+  report.step = load_trained(report.checkpoint, graph, state_bytes(executor), ranks, *control, log,
+                             [&](const BytesRead& read) {
+                               return load_states(executor, graph, report.checkpoint, read);
+                             })
+                    .step;
   log.info(fmt::format("{}: step {} ('{}') on {}, {} of {}", plan.model_name, report.step,
                        report.checkpoint.string(), reader.description(), count_text(count, "batch"),
                        count_text(options.batch, "sample")));

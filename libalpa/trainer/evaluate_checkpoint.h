@@ -10,8 +10,8 @@
 #include "libalpa/graph/graph.h"
 #include "libalpa/graph/training_options.h"
 #include "libalpa/plan/plan.h"
+#include "libalpa/runtime/train_ranks.h"
 #include "libalpa/trainer/metrics.h"
-#include "libalpa/trainer/train_ranks.h"
 
 namespace alpa {
 

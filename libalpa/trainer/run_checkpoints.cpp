@@ -9,8 +9,8 @@
 #include "libalpa/base/error.h"
 #include "libalpa/base/units.h"
 #include "libalpa/checkpoint/executor_states.h"
-#include "libalpa/trainer/first_rank.h"
-#include "libalpa/trainer/run_folder.h"
+#include "libalpa/checkpoint/first_rank.h"
+#include "libalpa/checkpoint/run_folder.h"
 
 namespace alpa {
 

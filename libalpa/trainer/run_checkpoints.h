@@ -8,7 +8,7 @@
 #include "libalpa/base/log.h"
 #include "libalpa/checkpoint/checkpoint.h"
 #include "libalpa/runtime/executor.h"
-#include "libalpa/trainer/train_ranks.h"
+#include "libalpa/runtime/train_ranks.h"
 #include "libalpa/trainer/train_settings.h"
 
 namespace alpa {

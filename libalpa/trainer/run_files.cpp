@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "libalpa/trainer/run_folder.h"
+#include "libalpa/checkpoint/run_folder.h"
 
 namespace alpa {
 

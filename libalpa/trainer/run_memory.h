@@ -6,8 +6,8 @@
 
 #include "libalpa/graph/graph.h"
 #include "libalpa/program/program.h"
+#include "libalpa/runtime/train_ranks.h"
 #include "libalpa/trainer/batch_reader.h"
-#include "libalpa/trainer/train_ranks.h"
 #include "libalpa/trainer/train_settings.h"
 
 namespace alpa {

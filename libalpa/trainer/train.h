@@ -5,7 +5,7 @@
 #include "libalpa/graph/training_options.h"
 #include "libalpa/h5/provenance.h"
 #include "libalpa/plan/plan.h"
-#include "libalpa/trainer/train_ranks.h"
+#include "libalpa/runtime/train_ranks.h"
 #include "libalpa/trainer/train_settings.h"
 
 namespace alpa {

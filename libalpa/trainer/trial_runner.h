@@ -4,7 +4,7 @@
 
 #include "libalpa/graph/training_options.h"
 #include "libalpa/plan/plan.h"
-#include "libalpa/trainer/train_ranks.h"
+#include "libalpa/runtime/train_ranks.h"
 #include "libalpa/trainer/training_data.h"
 
 namespace alpa {

@@ -8,7 +8,7 @@
 #include <csignal>
 #include <random>
 
-#include "libalpa/trainer/run_folder.h"
+#include "libalpa/checkpoint/run_folder.h"
 #include "tests/checkpoint/checkpoint_sample.h"
 #include "tests/h5/temporary_folder.h"
 

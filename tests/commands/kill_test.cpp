@@ -4,8 +4,8 @@
 #include <csignal>
 #include <random>
 
+#include "libalpa/checkpoint/run_folder.h"
 #include "libalpa/cluster/profile_file.h"
-#include "libalpa/trainer/run_folder.h"
 #include "tests/commands/workplace.h"
 
 namespace alpa {

@@ -5,7 +5,7 @@
 
 #include "libalpa/checkpoint/checkpoint.h"
 #include "libalpa/checkpoint/initial_state.h"
-#include "libalpa/trainer/run_folder.h"
+#include "libalpa/checkpoint/run_folder.h"
 #include "libalpa/trainer/train.h"
 #include "tests/h5/temporary_folder.h"
 #include "tests/kernels/backends.h"

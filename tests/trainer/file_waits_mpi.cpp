@@ -10,8 +10,8 @@
 #include <thread>
 
 #include "libalpa/base/error.h"
+#include "libalpa/checkpoint/first_rank.h"
 #include "libalpa/comm/peer_watch.h"
-#include "libalpa/trainer/first_rank.h"
 #include "tests/all_ranks.h"
 #include "tests/checkpoint/checkpoint_sample.h"
 #include "tests/h5/shared_folder.h"

@@ -1,4 +1,4 @@
-#include "libalpa/trainer/run_folder.h"
+#include "libalpa/checkpoint/run_folder.h"
 
 #include <gmock/gmock.h>
 

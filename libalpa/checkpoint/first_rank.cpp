@@ -1,4 +1,4 @@
-#include "libalpa/trainer/first_rank.h"
+#include "libalpa/checkpoint/first_rank.h"
 
 #include <cstdint>
 #include <optional>
