@@ -7,8 +7,8 @@
 #include "libalpa/graph/training_options.h"
 #include "libalpa/h5/provenance.h"
 
-// Weights between checkpoints and safetensors files with the names of GPT-2, Llama or BERT
-// (weights/weight_names.h), one tensor at a time.
+// Weights between checkpoints and safetensors files with the names of GPT-2, Llama, BERT or the
+// model itself (weights/weight_names.h), one tensor at a time.
 
 namespace alpa {
 

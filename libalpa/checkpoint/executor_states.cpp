@@ -46,6 +46,18 @@ CheckpointFacts load_states(Executor& executor, const Graph& graph, const std::f
   return load_checkpoint(checkpoint, graph, tiles_held(executor, true), read, executor.state_terms());
 }
 
+CheckpointFacts load_parameters(Executor& executor, const Graph& executed, const Graph& model,
+                                const std::filesystem::path& checkpoint, const BytesRead& read) {
+  std::vector<HeldTile> named;
+  for (HeldTile& tile : tiles_held(executor, true)) {
+    const auto found = std::ranges::find(model.states, executed.states[tile.state].name, &State::name);
+    if (found == model.states.end()) continue;
+    tile.state = model.states.index_of(*found);
+    named.push_back(std::move(tile));
+  }
+  return load_checkpoint(checkpoint, model, named, read);
+}
+
 std::unique_ptr<TensorWriter> state_writer(Executor& executor, const Graph& graph,
                                            const std::filesystem::path& checkpoint,
                                            const CheckpointFacts& facts, const Provenance& provenance,

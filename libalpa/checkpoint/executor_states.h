@@ -19,6 +19,11 @@ void initialize_states(Executor&, const Graph&, std::int64_t seed);
 CheckpointFacts load_states(Executor&, const Graph&, const std::filesystem::path& checkpoint,
                             const BytesRead&);
 
+/// Gives the states of another graph, whose program the executor has, that bear the name of one of the
+/// model's its value in a checkpoint of the model; leaves the others as they are.
+CheckpointFacts load_parameters(Executor&, const Graph& executed, const Graph& model,
+                                const std::filesystem::path& checkpoint, const BytesRead&);
+
 /// What saves all states (see checkpoint_writer()): of copies of a tile each rank that has one writes some.
 /// It reads the executor's memory while it writes. Collective.
 std::unique_ptr<TensorWriter> state_writer(Executor&, const Graph&, const std::filesystem::path& checkpoint,

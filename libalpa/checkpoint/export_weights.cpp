@@ -25,7 +25,7 @@ const WeightFamily& family_called(const std::string& name) {
   throw Error(ErrorKind::usage, fmt::format("--names {} is not known", name), "one of " + known);
 }
 
-std::map<std::string, Shape> parameter_shapes(const std::map<std::string, TensorType>& tensors) {
+std::map<std::string, Shape> weight_shapes(const std::map<std::string, TensorType>& tensors) {
   std::map<std::string, Shape> shapes;
   for (const auto& [name, type] : tensors)
     if (!belongs_to_parameter(tensors, name)) shapes[name] = type.shape;
@@ -89,7 +89,7 @@ void export_weights(const std::filesystem::path& checkpoint, const std::string& 
   const TensorReader from = open_checkpoint(checkpoint);
   const std::vector<WeightPlace> all =
       in_step(fmt::format("naming the weights of '{}'", checkpoint.string()),
-              [&] { return place_all_weights(family, parameter_shapes(from.tensors())); });
+              [&] { return place_all_weights(family, weight_shapes(from.tensors())); });
   PlacesByTheirs places;
   for (const WeightPlace& place : all) places[place.theirs].push_back(&place);
   SafetensorsWriter to(weights, tensors_of(places, from.tensors(), family));

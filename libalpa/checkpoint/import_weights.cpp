@@ -89,10 +89,14 @@ void check_copies(SafetensorsShards& file, const MatchedWeights& matched) {
     }
 }
 
-std::map<std::string, Shape> parameter_shapes(const Graph& graph) {
+/// Of parameters, and of running averages, which a trained model needs too.
+std::map<std::string, Shape> weight_shapes(const Graph& graph) {
+  std::map<std::string, TensorType> types;
+  for (const State& state : graph.states) types[state.name] = unpadded_type(graph, state);
   std::map<std::string, Shape> shapes;
   for (const State& state : graph.states)
-    if (state.is_parameter) shapes[state.name] = unpadded_type(graph, state).shape;
+    if (state.is_parameter || !belongs_to_parameter(types, state.name))
+      shapes[state.name] = types.at(state.name).shape;
   return shapes;
 }
 
@@ -102,15 +106,16 @@ void import_weights(const std::filesystem::path& weights, const Graph& graph, co
                     const std::filesystem::path& checkpoint, NonFinite non_finite,
                     const Provenance& provenance, Log& log) {
   SafetensorsShards file(weights);
-  const MatchedWeights matched = match_weights(parameter_shapes(graph), file.tensors(), weights.string());
+  const std::map<std::string, Shape> shapes = weight_shapes(graph);
+  const MatchedWeights matched = match_weights(shapes, file.tensors(), weights.string());
   check_copies(file, matched);
   std::int64_t bytes = 0;
   for (const State& state : graph.states) bytes += byte_count(unpadded_type(graph, state));
   ByteProgress progress(fmt::format("writing '{}'", checkpoint.string()), bytes, log);
   const auto fill = [&](const State& state, void* values) {
     const TensorType type = unpadded_type(graph, state);
-    if (state.is_parameter || !state.follows.empty()) {
-      const std::string& name = state.is_parameter ? state.name : state.follows;
+    if (shapes.contains(state.name) || !state.follows.empty()) {
+      const std::string& name = state.follows.empty() ? state.name : state.follows;
       read_weight(file, matched, name, type.dtype, values);
       if (non_finite == NonFinite::refused) check_finite(file, matched, name, type, values);
     } else {

@@ -26,8 +26,10 @@ const WeightFamily::Pair* copy_of(const WeightFamily& family, const std::string&
   return found == family.copies.end() ? nullptr : &*found;
 }
 
-int names_known(const WeightFamily& family, const Stored& theirs) {
+int names_known(const WeightFamily& family, const std::map<std::string, Shape>& ours, const Stored& theirs) {
   int known = 0;
+  if (family.is_own)
+    for (const auto& [name, tensor] : theirs) known += ours.contains(name);
   for (const auto& [name, tensor] : theirs)
     known += std::any_of(family.rows.begin(), family.rows.end(),
                          [&, theirs_name = usual_name(family, name)](const WeightRow& row) {
@@ -36,16 +38,17 @@ int names_known(const WeightFamily& family, const Stored& theirs) {
   return known;
 }
 
-const WeightFamily& family_of(const Stored& theirs, const std::string& file) {
+const WeightFamily& family_of(const std::map<std::string, Shape>& ours, const Stored& theirs,
+                              const std::string& file) {
   const WeightFamily* best = nullptr;
   int most = 0;
   std::string names;
   for (const WeightFamily& family : weight_families()) {
-    const int known = names_known(family, theirs);
+    const int known = names_known(family, ours, theirs);
     if (known > most) best = &family;
     most = std::max(most, known);
     names += fmt::format("{}{} ('{}', ...)", names.empty() ? "" : ", ", family.sentence,
-                         family.rows.front().theirs);
+                         family.is_own ? ours.begin()->first : family.rows.front().theirs);
   }
   if (!best)
     throw Error(ErrorKind::input,
@@ -67,11 +70,18 @@ std::size_t axis_count(std::string_view axes) {
   return static_cast<std::size_t>(std::count(axes.begin(), axes.end(), ' ')) + 1;
 }
 
+/// "a b c"
+std::string letters(std::size_t count) {
+  std::string axes;
+  for (std::size_t i = 0; i < count; ++i) (axes += i == 0 ? "" : " ") += static_cast<char>('a' + i);
+  return axes;
+}
+
 class Matching {
  public:
   Matching(const std::map<std::string, Shape>& ours, const Stored& theirs, const std::string& file)
       : theirs_(theirs), file_(file) {
-    matched_.family = &family_of(theirs, file);
+    matched_.family = &family_of(ours, theirs, file);
     in_step(fmt::format("naming the model's weights as in '{}'", file),
             [&] { matched_.places = place_weights(*matched_.family, ours); });
   }
@@ -180,6 +190,10 @@ std::vector<WeightPlace> place_weights(const WeightFamily& family, const std::ma
   int count = 0;
   for (const auto& [name, shape] : ours) {
     const std::size_t before = places.size();
+    if (family.is_own) {
+      const std::string axes = letters(shape.size());
+      places.push_back({name, name, Rearrangement(axes, axes, 0, shape)});
+    }
     for (const WeightRow& row : family.rows)
       if (const auto layer = layer_in(row.ours, name); layer && axis_count(row.our_axes) == shape.size())
         places.push_back({name, with_layer(row.theirs, *layer),

@@ -112,7 +112,8 @@ WeightFamily bert() {
 }  // namespace
 
 std::span<const WeightFamily> weight_families() {
-  static const std::vector<WeightFamily> families{gpt2(), llama(), bert()};
+  static const std::vector<WeightFamily> families{
+      gpt2(), llama(), bert(), {.name = "own", .sentence = "the model itself", .is_own = true}};
   return families;
 }
 

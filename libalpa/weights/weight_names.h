@@ -23,11 +23,13 @@ struct WeightFamily {
   };
 
   std::string_view name, sentence;
-  std::vector<WeightRow> rows;
-  std::string_view prefix;               ///< before each name
-  std::vector<Pair> other_names;         ///< an ending, and the usual one
-  std::vector<Pair> copies;              ///< a name, and that of the tensor whose values it repeats
-  std::vector<std::string_view> unused;  ///< what training has no use for
+  std::vector<WeightRow> rows = {};
+  std::string_view prefix = {};               ///< before each name
+  std::vector<Pair> other_names = {};         ///< an ending, and the usual one
+  std::vector<Pair> copies = {};              ///< a name, and that of the tensor whose values it repeats
+  std::vector<std::string_view> unused = {};  ///< what training has no use for
+  /// The names and layouts of the model itself, whichever it is; there are no rows.
+  bool is_own = false;
 };
 
 /// All families: the one place that knows their names.

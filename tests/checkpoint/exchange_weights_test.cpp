@@ -45,7 +45,8 @@ class ExchangeWeights : public ::testing::TestWithParam<const char*> {
 
   void import(const std::filesystem::path& weights, const ModelDefinition& model,
               NonFinite non_finite = NonFinite::refused) {
-    import_weights(weights, training_step_graph(model, 1), model.training, checkpoint_, non_finite, {}, log_);
+    import_weights(weights, training_step_graph(model, model.training.group_samples), model.training,
+                   checkpoint_, non_finite, {}, log_);
   }
 
   /// Of the imported weights, before the loss.
@@ -182,6 +183,38 @@ TEST_F(ExchangeOfLlama, MayBeInSeveralFilesWithAnIndex) {
   EXPECT_EQ(after.tensors().size(), 3u + 2 * 9);
   for (const auto& [name, tensor] : after.tensors())
     EXPECT_EQ(bytes_of(after, name), bytes_of(before, name)) << name;
+}
+
+// A network of convolutions with running averages: what it has learnt, and not the momentum of its updates.
+TEST_F(ExchangeOfGpt2, MayHaveTheModelsOwnNames) {
+  const ModelDefinition model =
+      read_model(source / "tests/data/tiny_wrn.toml", {source / "share" / "blocks"});
+  const Graph graph = training_step_graph(model, model.training.batch);
+  const std::filesystem::path trained = folder_.path() / "trained.h5";
+  save_checkpoint(trained, {}, graph,
+                  [&](const State& state, void* values) {
+                    const TensorType type = unpadded_type(graph, state);
+                    std::fill_n(static_cast<float*>(values), element_count(type.shape),
+                                static_cast<float>(state.name.size()) / 64);
+                  },
+                  {});
+  export_weights(trained, "own", exported_, log_);
+  import(exported_, model);
+  std::size_t kept = 0, averages = 0;
+  for (const State& state : graph.states) {
+    const bool belongs = state.name.ends_with(".momentum") || state.name.ends_with(".moment1") ||
+                         state.name.ends_with(".moment2");
+    const Values values = this->state(state.name);
+    if (!belongs) {
+      EXPECT_THAT(values, ::testing::Each(static_cast<double>(state.name.size()) / 64)) << state.name;
+      averages += !state.is_parameter;
+      ++kept;
+    } else {
+      EXPECT_THAT(values, ::testing::Each(0.0)) << state.name;
+    }
+  }
+  EXPECT_EQ(SafetensorsReader(exported_).tensors().size(), kept);
+  EXPECT_GT(averages, 0u);
 }
 
 // The same at full size. What PyTorch gives of 16 tokens are the first 16 rows here: later tokens are not

@@ -54,6 +54,22 @@ TEST(MatchWeights, FindsATensorForEachWeight) {
   EXPECT_EQ(matched.theirs.size(), 3u);
 }
 
+TEST(MatchWeights, TakesTheNamesOfTheModelItself) {
+  const Theirs file = file_of({{"embedding.table", "F32", {5, 4}},
+                               {"block.0.attention.query", "BF16", {4, 2, 2}},
+                               {"block.0.attention.key", "F32", {4, 2, 2}},
+                               {"block.0.attention.value", "F32", {4, 2, 2}},
+                               {"head.norm.gain", "F32", {4}}});
+  const MatchedWeights matched = match_weights(ours, file, "x");
+  EXPECT_EQ(matched.family->name, "own");
+  EXPECT_EQ(matched.places.size(), ours.size());
+  for (const WeightPlace& place : matched.places) {
+    EXPECT_EQ(place.theirs, place.ours);
+    EXPECT_TRUE(place.where.is_same());
+    EXPECT_EQ(place.where.their_shape(), ours.at(place.ours));
+  }
+}
+
 TEST(MatchWeights, KnowsOtherSpellingsAndWhatIsOfNoUse) {
   std::vector<StoredTensor> tensors = their_tensors;
   for (StoredTensor& tensor : tensors) tensor.name = "transformer." + tensor.name;
