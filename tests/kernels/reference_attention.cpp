@@ -93,7 +93,8 @@ ReferenceResults rotary_reference(const ReferenceCall& c) {
   Values y(c.in[0].size());
   for (std::size_t row = 0; row < y.size() / k; ++row)
     for (std::size_t i = 0; i < k / 2; ++i) {
-      const auto position = static_cast<double>(row / h % s);
+      const double position =
+          c.in.size() > 1 ? std::max(c.in[1][row / h], 0.0) : static_cast<double>(row / h % s);
       const double angle =
           direction * position /
           std::pow(c.attributes.number("theta"), 2 * static_cast<double>(i) / static_cast<double>(k));
@@ -102,6 +103,42 @@ ReferenceResults rotary_reference(const ReferenceCall& c) {
       y[row * k + i + k / 2] = a * std::sin(angle) + b * std::cos(angle);
     }
   return {y};
+}
+
+ReferenceResults cached_attention_reference(const ReferenceCall& c) {
+  const std::size_t samples = c.extent(0, 0), queries = c.extent(0, 1), heads = c.extent(0, 2);
+  const std::size_t places = c.extent(3, 1), groups = c.extent(3, 2), width = c.extent(0, 3);
+  const auto cached = [&](std::size_t b, std::size_t t, std::size_t g) {
+    return ((b * places + t) * groups + g) * width;
+  };
+  Values keys = c.in[3], values = c.in[4], output(c.in[0].size(), 0.0);
+  for (std::size_t b = 0; b < samples; ++b)
+    for (std::size_t i = 0; i < queries; ++i) {
+      const double place = c.in[5][b * queries + i];
+      if (place < 0) continue;
+      for (std::size_t g = 0; g < groups; ++g)
+        for (std::size_t d = 0; d < width; ++d) {
+          const std::size_t from = ((b * queries + i) * groups + g) * width + d;
+          keys[cached(b, static_cast<std::size_t>(place), g) + d] = c.in[1][from];
+          values[cached(b, static_cast<std::size_t>(place), g) + d] = c.in[2][from];
+        }
+    }
+  const double scale = c.attributes.number("scale", 1 / std::sqrt(static_cast<double>(width)));
+  for (std::size_t row = 0; row < samples * queries * heads; ++row) {
+    const std::size_t token = row / heads, b = token / queries, g = row % heads / (heads / groups);
+    std::vector<double> shares;
+    double total = 0;
+    for (std::size_t t = 0; static_cast<double>(t) <= c.in[5][token]; ++t) {
+      double dot = 0;
+      for (std::size_t d = 0; d < width; ++d) dot += c.in[0][row * width + d] * keys[cached(b, t, g) + d];
+      shares.push_back(std::exp(dot * scale));
+      total += shares.back();
+    }
+    for (std::size_t t = 0; t < shares.size(); ++t)
+      for (std::size_t d = 0; d < width; ++d)
+        output[row * width + d] += shares[t] / total * values[cached(b, t, g) + d];
+  }
+  return {output, keys, values};
 }
 
 }  // namespace alpa

@@ -48,6 +48,7 @@ ReferenceResults batch_norm_relu_reference(const ReferenceCall&);
 ReferenceResults batch_norm_relu_grad_reference(const ReferenceCall&);
 ReferenceResults batch_norm_relu_sums_reference(const ReferenceCall&);
 ReferenceResults batch_norm_sums_reference(const ReferenceCall&);
+ReferenceResults cached_attention_reference(const ReferenceCall&);
 ReferenceResults channel_mean_reference(const ReferenceCall&);
 ReferenceResults channel_variance_reference(const ReferenceCall&);
 ReferenceResults concat_reference(const ReferenceCall&);
@@ -71,7 +72,7 @@ ReferenceResults pool_steps_reference(const ReferenceCall&);
 ReferenceResults pool_steps_grad_reference(const ReferenceCall&);
 ReferenceResults rms_norm_reference(const ReferenceCall&);
 ReferenceResults rms_norm_grad_reference(const ReferenceCall&);
-ReferenceResults rotary_reference(const ReferenceCall&);
+ReferenceResults rotary_reference(const ReferenceCall&);  ///< of rotary_at too
 ReferenceResults running_statistic_reference(const ReferenceCall&);
 ReferenceResults running_update_reference(const ReferenceCall&);
 ReferenceResults rounds_reference(const ReferenceCall&);  ///< of rounds_grad too

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -73,6 +74,27 @@ std::unique_ptr<Kernel> rotary_cpu(const KernelShape& shape) {
             turn(x + at, angles.cosines(position), angles.sines(position), direction, pairs, y + at);
         }
       });
+    });
+  });
+}
+
+std::unique_ptr<Kernel> rotary_at_cpu(const KernelShape& shape) {
+  if (!types_match(shape, "ti->t")) return nullptr;
+  const Shape& extents = shape.operands[0].shape;
+  const std::int64_t heads = extents[2], width = extents[3], pairs = width / 2;
+  if (width % 2 != 0) return nullptr;
+  Angles angles(1, pairs, shape.attributes.number("theta", 10000.0));
+  return for_type(shape.operands[0].dtype, [&](auto zero) {
+    using T = decltype(zero);
+    return host_kernel([=, rows = extents[0] * extents[1]](const KernelCall& call) mutable {
+      const std::int32_t* places = call.operand<std::int32_t>(1);
+      const T* x = call.operand<T>(0);
+      T* y = call.result<T>(0);
+      for (std::int64_t r = 0; r < rows; ++r) {
+        angles.move_to(std::max(places[r], 0));
+        for (std::int64_t at = r * heads * width; at < (r + 1) * heads * width; at += width)
+          turn(x + at, angles.cosines(0), angles.sines(0), 1.0f, pairs, y + at);
+      }
     });
   });
 }

@@ -9,13 +9,16 @@ struct RotaryExtents {
 };
 
 /// A thread turns one pair of all heads, whose angle is the same. Angles are taken in f64: positions times
-/// frequencies need more digits than f32 has.
+/// frequencies need more digits than f32 has. Where there are `places`, these are the positions of the rows.
 template <class T>
-__global__ void turn(RotaryExtents e, std::int64_t first_position, double theta, double direction, const T* x,
-                     T* y) {
+__global__ void turn(RotaryExtents e, std::int64_t first_position, const std::int32_t* places, double theta,
+                     double direction, const T* x, T* y) {
   for_elements(e.batch * e.positions * e.pairs, [=](std::int64_t i) {
     const std::int64_t row = i / e.pairs, pair = i % e.pairs;
-    const auto position = static_cast<double>(first_position + row % e.positions);
+    const std::int64_t place = !places           ? first_position + row % e.positions
+                               : places[row] < 0 ? 0
+                                                 : places[row];
+    const auto position = static_cast<double>(place);
     const double angle = position * pow(theta, -static_cast<double>(pair) / static_cast<double>(e.pairs));
     const auto c = static_cast<float>(cos(angle)), s = static_cast<float>(direction * sin(angle));
     for (std::int64_t head = 0; head < e.heads; ++head) {
@@ -27,10 +30,8 @@ __global__ void turn(RotaryExtents e, std::int64_t first_position, double theta,
   });
 }
 
-}  // namespace
-
-std::unique_ptr<Kernel> rotary_cuda(Device&, const KernelShape& shape) {
-  if (!types_match(shape, "t->t")) return nullptr;
+/// `has_places`: operand 1 has the positions.
+std::unique_ptr<Kernel> turning_kernel(const KernelShape& shape, bool has_places) {
   const Shape& extents = shape.operands[0].shape;
   if (extents[3] % 2 != 0) return nullptr;
   const RotaryExtents e{extents[0], extents[1], extents[2], extents[3] / 2};
@@ -40,9 +41,20 @@ std::unique_ptr<Kernel> rotary_cuda(Device&, const KernelShape& shape) {
     using T = decltype(zero);
     return cuda_kernel([=](const KernelCall& call, cudaStream_t stream) {
       launch(stream, grid_for(e.batch * e.positions * e.pairs), kThreads, turn<T>, e,
-             origin_of(call.operands[0], 1), theta, direction, call.operand<T>(0), call.result<T>(0));
+             origin_of(call.operands[0], 1), has_places ? call.operand<std::int32_t>(1) : nullptr, theta,
+             direction, call.operand<T>(0), call.result<T>(0));
     });
   });
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> rotary_cuda(Device&, const KernelShape& shape) {
+  return types_match(shape, "t->t") ? turning_kernel(shape, false) : nullptr;
+}
+
+std::unique_ptr<Kernel> rotary_at_cuda(Device&, const KernelShape& shape) {
+  return types_match(shape, "ti->t") ? turning_kernel(shape, true) : nullptr;
 }
 
 }  // namespace alpa::ops
