@@ -5,7 +5,7 @@
 cmake_policy(SET CMP0057 NEW)
 get_filename_component(root ${CMAKE_CURRENT_LIST_DIR}/.. ABSOLUTE)
 file(STRINGS ${root}/libalpa/CMakeLists.txt lines REGEX "^alpa_module\\(")
-set(verbs profiler planner trainer)
+set(verbs profiler planner trainer sampler)
 set(failures 0)
 foreach(line ${lines})
   string(REGEX MATCH "^alpa_module\\(([a-z0-9]+)" unused ${line})

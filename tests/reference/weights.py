@@ -11,6 +11,7 @@ are f32, everything is computed in float64. tests/trainer/exchange_weights_test.
 
     /<family>/tokens    [sample][position]
     /<family>/logits    [sample][position][vocabulary]
+    /<family>/greedy    [sample][position]: the first four tokens and what is likeliest after them, token by token
 """
 import json
 import math
@@ -260,6 +261,17 @@ def write_safetensors(path, tensors):
     path.write_bytes(b"".join([struct.pack("<Q", len(text)), text, *data]))
 
 
+def continued(model, tokens, first=4):
+    """Each further token is the likeliest after those before it; later ones are not seen by the model."""
+    tokens = tokens.clone()
+    for place in range(first, SEQUENCE):
+        scores = model(tokens)[:, place - 1]
+        best = scores.topk(2).values
+        assert (best[:, 0] - best[:, 1]).min() > 1e-3, "f32 could choose otherwise"
+        tokens[:, place] = scores.argmax(-1)
+    return tokens
+
+
 def main():
     torch.set_default_dtype(torch.float64)
     folder = pathlib.Path(OF_GPT2_SMALL[0]) if OF_GPT2_SMALL else pathlib.Path(__file__).parent
@@ -273,6 +285,8 @@ def main():
             tokens = random.integers(0, VOCABULARY, (SAMPLES, SEQUENCE))
             logits = model(torch.tensor(tokens)).detach().numpy()
             file[f"{name}/tokens"], file[f"{name}/logits"] = tokens.astype("i4"), logits.astype("f4")
+            if name != "bert":
+                file[f"{name}/greedy"] = continued(model, torch.tensor(tokens)).numpy().astype("i4")
             write_safetensors(folder / f"{name}.safetensors", model.state_dict())
             print(name, "logits", f"{logits.mean():.5f} +- {logits.std():.5f}")
 
