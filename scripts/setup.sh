@@ -14,6 +14,8 @@ packages=(
   libjemalloc-dev                         # the allocator of alpa-plan
   zlib1g-dev                              # data sets come compressed
   libpng-dev libturbojpeg0-dev            # images to train on
+  libpcre2-dev libutf8proc-dev            # tokenizers
+  libsentencepiece-dev                    # those of SentencePiece; the build does without
   libgtest-dev libgmock-dev               # tests
   slurmctld slurmd slurm-client munge     # tests on a real cluster
   mandoc                                  # looks through the manual pages

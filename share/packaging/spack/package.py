@@ -43,6 +43,9 @@ class AlpaSlurm(CMakePackage, CudaPackage):
     depends_on("zlib-api")
     depends_on("libpng")
     depends_on("libjpeg-turbo@2.1:")
+    depends_on("pcre2@10.40: +jit")
+    depends_on("utf8proc")
+    depends_on("sentencepiece")
     depends_on("googletest@1.12: +gmock", type="test")
 
     with when("+cuda"):

@@ -1,0 +1,19 @@
+#pragma once
+// Internal to this module: the kinds of tokenizers, one source file each.
+#include <memory>
+
+#include "libalpa/tokenizer/tokenizer.h"
+
+namespace alpa {
+
+/// What an encoder holds at most of a word, or of a document that it takes whole.
+inline constexpr std::size_t most_held_bytes = 64 << 20;
+
+std::unique_ptr<Tokenizer> make_byte_tokenizer();
+std::unique_ptr<Tokenizer> make_byte_level_bpe(const TokenizerFile&);
+
+/// Whether a file begins as a model of SentencePiece.
+bool is_sentencepiece(std::string_view content);
+std::unique_ptr<Tokenizer> make_sentencepiece(const TokenizerFile&);
+
+}  // namespace alpa
