@@ -7,6 +7,7 @@
 #include "apps/models.h"
 #include "apps/plan_costs.h"
 #include "apps/report_run.h"
+#include "apps/sample_model.h"
 #include "apps/tune_plan.h"
 #include "apps/verify_checkpoints.h"
 #include "libalpa/base/error.h"
@@ -34,6 +35,7 @@ struct Settings {
   TuneSettings tune;
   RunReport report;
   EvaluateSettings evaluate;
+  SampleSettings sample;
   std::vector<std::filesystem::path> verified;
   AverageSettings average;
   DeviceSettings device;
@@ -71,8 +73,8 @@ int train_rank(Settings settings, const ParallelRun& rank, const std::string& co
 void import_file(const Settings& settings, App& app) {
   AtomicFile{settings.out};  // a folder that cannot be written is noticed before the reading
   const ModelDefinition model = load_model(settings.model);
-  import_weights(settings.weights, training_step_graph(model, 1), model.training, settings.out,
-                 settings.allow_non_finite ? NonFinite::taken : NonFinite::refused,
+  import_weights(settings.weights, training_step_graph(model, model.training.group_samples), model.training,
+                 settings.out, settings.allow_non_finite ? NonFinite::taken : NonFinite::refused,
                  provenance_here(app.command_line(), "alpa-train", read_environment().job_id), app.log());
 }
 
@@ -229,7 +231,9 @@ int main(int argc, char** argv) {
       .runs([&] { import_file(settings, app); });
   app.subcommand("export", "write the weights of a checkpoint as a safetensors file")
       .argument("CHECKPOINT.h5", settings.checkpoint, "checkpoint of a run, or of import")
-      .option("--names", settings.names, "family whose names and layouts the tensors get", family_names())
+      .option("--names", settings.names,
+              "family whose names and layouts the tensors get; own: the names of the model, whichever it is",
+              family_names())
       .required()
       .option("--out", settings.out, "file to write (safetensors)")
       .writes()
@@ -243,6 +247,7 @@ int main(int argc, char** argv) {
   add_convert(app, settings.convert);
   add_tune(app, settings.tune);
   add_evaluate(app, settings.evaluate);
+  add_sample(app, settings.sample);
   add_verify(app, settings.verified);
   add_average(app, settings.average);
   return app.run_parallel(

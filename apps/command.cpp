@@ -116,6 +116,14 @@ Command& Command::option(const std::string& name, std::vector<std::filesystem::p
   return add_paths({.name = name, .value_name = "PATH", .help = help}, values);
 }
 
+Command& Command::option(const std::string& name, std::vector<std::string>& values, const std::string& help) {
+  return add({.name = name,
+              .value_name = "TEXT",
+              .help = help,
+              .takes_several = true,
+              .set = [&values](const std::string& text) { values.push_back(text); }});
+}
+
 Command& Command::option(const std::string& name, std::vector<double>& values, const std::string& help,
                          Range range) {
   const auto one = std::make_shared<double>(range.low);

@@ -59,6 +59,7 @@ class Command {
   /// Ones that may be given several times.
   Command& option(const std::string& name, std::vector<std::filesystem::path>& values,
                   const std::string& help);
+  Command& option(const std::string& name, std::vector<std::string>& values, const std::string& help);
   Command& option(const std::string& name, std::vector<double>& values, const std::string& help, Range range);
 
   /// An option for each setting that describe(settings, visit) lists: "micro_batches" is --micro-batches.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The whole path on this machine: profiles a small GPT on 4 CPU ranks, plans it as two pipeline stages of two devices each,
-# and trains it on real text. Sets up everything it needs; about ten minutes on two cores.
+# trains it on real text, and has it continue a beginning. Sets up everything it needs; about ten minutes on two cores.
 #   scripts/demo.sh [RUN_DIR]        (default: runs/demo, begun anew)
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -34,6 +34,9 @@ tail -n 1 "$run/metrics.jsonl" | sed 's/.*"loss":\([0-9.]*\).*/\1/' | awk -v ent
   { printf "loss %.3f after the last step; the text has %.3f nats a byte by frequencies alone, 0.85 of which are %.3f\n",
            $1, entropy, 0.85 * entropy
     exit !($1 <= 0.85 * entropy) }' || { echo "demo.sh: error: it has not learned enough" >&2; exit 1; }
+echo "== sample: what it makes of a beginning"
+mpiexec -n 4 "$bin/alpa-train" sample "$run/plan.h5" --run-dir "$run" --prompt "In the beginning" --temperature 0.6 --log-level warning
+
 echo "plan, checkpoints and metrics are in $run; look into them with h5ls -r and h5dump, or at the pages"
 echo "  $run/plan.html"
 echo "  $run/run.html"
