@@ -203,6 +203,13 @@ SamplingReport sample_texts(const Plan& plan, const Graph& graph,
   }
   report.seconds = monotonic_s() - begun_s;
   report.texts = growing.take();
+  const auto full = std::ranges::count(report.texts, TextEnd::full_sequence, &SampledText::end);
+  if (full > 0)
+    log.info(fmt::format("{} {} as many tokens as {} sequence of {} takes", count_text(full, "text"),
+                         full == 1 ? "has" : "have", full == 1 ? "its" : "their", decoder.sequence()));
+  log.info(fmt::format("{} in {}, {:.4g} tokens/s", count_text(growing.drawn(), "token"),
+                       seconds_text(report.seconds),
+                       static_cast<double>(growing.drawn()) / std::max(report.seconds, 1e-9)));
   return report;
 }
 
