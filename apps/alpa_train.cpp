@@ -89,11 +89,18 @@ std::string family_names() {
 void add_convert(App& app, ConvertSettings& settings) {
   app.subcommand("convert",
                  "make the HDF5 file that --data takes from text, tokens, labelled samples or trees")
-      .argument("SOURCE", settings.source, "file or folder, see --from; .gz is uncompressed")
+      .arguments("SOURCE", settings.sources,
+                 "file or folder, see --from; .gz is uncompressed. Of texts there may be several")
       .reads([&settings] { return files_read(settings); })
       .option("--out", settings.out, "file to write (HDF5)")
       .writes()
       .required()
+      .option(
+          "--tokenizer", settings.tokenizer,
+          "what makes tokens of texts: bytes, a tokenizer.json (byte-level BPE, as that of GPT-2, Llama 3 or "
+          "Qwen), a model of SentencePiece, or a file that was converted with one. Where it is not given, "
+          "bytes. Of token files: what made them. --out carries it",
+          "FILE|bytes")
       .option("--labels", settings.labels,
               "IDX file of the labels; where it is not given, beside the images: labels-idx1 for images-idx3")
       .option("--words", settings.words,
@@ -106,6 +113,11 @@ void add_convert(App& app, ConvertSettings& settings) {
         return settings.hold_out > 0 ? std::vector{hold_out_file(settings)}
                                      : std::vector<std::filesystem::path>{};
       })
+      .example(
+          "alpa-train convert corpus/ more.jsonl.gz --tokenizer tokenizer.json --hold-out 0.01 --out "
+          "corpus.h5",
+          "all texts and JSON lines, the end of a text behind each document; corpus.h5 has the tokenizer in "
+          "it")
       .example("alpa-train convert digits.csv.gz --shape 8x8x1 --divide 16 --hold-out 0.2 --out digits.h5",
                "1797 images of 8 x 8 pixels from 0 to 16, a fifth of them in digits-held-out.h5")
       .example("alpa-train convert train-images-idx3-ubyte.gz --out mnist.h5",

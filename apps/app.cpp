@@ -71,10 +71,12 @@ std::string version_text(const std::string& name) {
   mpi_line = mpi_line.substr(0, mpi_line.find('\n'));
   std::replace(mpi_line.begin(), mpi_line.end(), '\t', ' ');
   return fmt::format(
-      "{} {} ({})\ncompiler: {}, {}\nMPI: {}\nHDF5: {}\nCBC: {}\noneDNN: {}\nCUDA: {}\nNCCL: {}\n"
+      "{} {} ({})\ncompiler: {}, {}\nMPI: {}\nHDF5: {}\nCBC: {}\noneDNN: {}\nSentencePiece: {}\nCUDA: "
+      "{}\nNCCL: {}\n"
       "vector instructions: {}, the widest of baseline, avx2 and avx512 that this processor has\n",
       name, build::kVersion, build::kRevision, build::kCompiler, build::kFlags, mpi_line, build::kHdf5,
-      build::kCbc, build::kOneDnn, build::kCuda, build::kNccl, text_of(best_instruction_set()));
+      build::kCbc, build::kOneDnn, build::kSentencePiece, build::kCuda, build::kNccl,
+      text_of(best_instruction_set()));
 }
 
 /// One command's settings as CLI11 parses them: texts by name, applied later.

@@ -7,7 +7,8 @@ namespace alpa {
 void describe(ConvertSettings& s, OptionsVisitor& visit) {
   visit.field("from", s.from, "what SOURCE is",
               {{"auto", SourceKind::automatic, "by its first bytes and its name"},
-               {"text", SourceKind::text, "any file: its bytes are the tokens"},
+               {"text", SourceKind::text, "any file, or all in a folder: each a text, see --tokenizer"},
+               {"jsonl", SourceKind::json_lines, "lines of JSON objects with a text in each, see --field"},
                {"tokens", SourceKind::tokens, "token file of llm.c, Megatron pair, HDF5 file with /tokens"},
                {"idx", SourceKind::idx, "images of the MNIST family, see --labels"},
                {"images", SourceKind::images,
@@ -18,6 +19,12 @@ void describe(ConvertSettings& s, OptionsVisitor& visit) {
                {"drawn-graphs", SourceKind::drawn_graphs,
                 "no file: SOURCE is synthetic-trees[:SAMPLES], complete-trees:LEAVES[:SAMPLES] or "
                 "chains[:SAMPLES], which --data takes too"}});
+  visit.field("field", s.field, "of each line of JSON lines, the text in it", "NAME");
+  visit.field(
+      "end_of_text", s.end_of_text,
+      "what stands behind each document, a file or a line of JSON lines: auto (what the tokenizer has for "
+      "it), none, a special token (<|eot_id|>) or an id",
+      "auto|none|TOKEN");
   visit.field("label_column", s.label_column, "column of a CSV's labels, from 1 on; 0: the last",
               at_least(0));
   visit.field("shape", s.shape,

@@ -2,21 +2,28 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 namespace alpa {
 
 class OptionsVisitor;
 
-enum class SourceKind { automatic, text, tokens, idx, images, csv, treebank, drawn_graphs };
+enum class SourceKind { automatic, text, tokens, json_lines, idx, images, csv, treebank, drawn_graphs };
 enum class RowOrder { shuffled, kept };
 
 /// What becomes of a source of tokens, labelled samples or graphs.
 struct ConvertSettings {
-  std::filesystem::path source, out;
+  std::vector<std::filesystem::path> sources;  ///< several only of texts
+  std::filesystem::path out;
   SourceKind from = SourceKind::automatic;
 
   double hold_out = 0;                  ///< share of the rows that goes to a file of its own
   std::filesystem::path hold_out_file;  ///< "": `out` with "-held-out" before its ending
+
+  // Texts only.
+  std::string tokenizer;             ///< as open_tokenizer() takes it; "": bytes. Of tokens, what made them
+  std::string end_of_text = "auto";  ///< behind each document: "auto", "none", a special token or an id
+  std::string field = "text";        ///< of JSON lines
 
   // Samples only.
   std::filesystem::path labels;   ///< of IDX images

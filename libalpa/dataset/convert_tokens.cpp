@@ -4,6 +4,7 @@
 #include <limits>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "libalpa/base/byte_progress.h"
@@ -51,14 +52,16 @@ void append_as(H5RowsWriter& file, int dataset, std::span<const std::int32_t> to
 class TokensFile {
  public:
   TokensFile(const std::filesystem::path& path, std::int64_t tokens, std::int32_t highest,
-             const Provenance& provenance)
+             const std::optional<MadeBy>& made_by, const Provenance& provenance)
       : file_(path, converted_format, converted_version),
         type_(highest < 1 << 8    ? RowsType::u8
               : highest < 1 << 16 ? RowsType::u16
                                   : RowsType::i32),
         dataset_(file_.declare("/tokens", type_, {tokens})) {
     file_.attribute("/tokens", "highest", std::int64_t{highest});
+    const int tokenizer = made_by ? declare(*made_by) : -1;
     file_.provenance(provenance);
+    if (made_by) file_.append(tokenizer, std::ssize(made_by->file.content), made_by->file.content.data());
   }
 
   void append(std::span<const std::int32_t> tokens) {
@@ -73,6 +76,14 @@ class TokensFile {
   void publish() { file_.publish(); }
 
  private:
+  int declare(const MadeBy& made_by) {
+    const int dataset = file_.declare("/tokenizer", RowsType::u8, {std::ssize(made_by.file.content)});
+    file_.attribute("/tokenizer", "description", std::string_view(made_by.description));
+    file_.attribute("/tokenizer", "vocabulary", made_by.vocabulary);
+    if (made_by.end_of_text) file_.attribute("/tokenizer", "end_of_text", std::int64_t{*made_by.end_of_text});
+    return dataset;
+  }
+
   H5RowsWriter file_;
   RowsType type_;
   int dataset_;
@@ -80,16 +91,21 @@ class TokensFile {
 
 }  // namespace
 
-void convert_tokens(const TokenSource& source, const ConvertSettings& settings, const Provenance& provenance,
-                    Log& log) {
+void convert_tokens(const TokenSource& source, const std::optional<MadeBy>& made_by,
+                    const ConvertSettings& settings, const Provenance& provenance, Log& log) {
   const std::int64_t held_out = held_out_rows(settings, source.size()), kept = source.size() - held_out;
   const std::int64_t bytes = source.size() * static_cast<std::int64_t>(sizeof(std::int32_t));
   ByteProgress looking("looking through the tokens", bytes, log);
   const std::int32_t highest = highest_of(source, looking);
+  if (made_by && highest >= made_by->vocabulary)
+    throw Error(ErrorKind::input,
+                fmt::format("{}: ids up to {}, and the tokenizer '{}' has ids below {}", source.description(),
+                            highest, made_by->file.name, made_by->vocabulary),
+                "--tokenizer with the one that made the tokens");
   ByteProgress writing(fmt::format("writing '{}'", settings.out.string()), bytes, log);
-  TokensFile training(settings.out, kept, highest, provenance);
+  TokensFile training(settings.out, kept, highest, made_by, provenance);
   std::optional<TokensFile> evaluation;
-  if (held_out > 0) evaluation.emplace(hold_out_file(settings), held_out, highest, provenance);
+  if (held_out > 0) evaluation.emplace(hold_out_file(settings), held_out, highest, made_by, provenance);
   const auto write = [&](TokensFile& file, std::int64_t first, std::int64_t last) {
     for_each_piece(source, first, last, writing,
                    [&](std::int64_t, std::span<const std::int32_t> tokens) { file.append(tokens); });

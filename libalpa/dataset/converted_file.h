@@ -2,6 +2,7 @@
 // Internal to this module.
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "libalpa/base/log.h"
@@ -10,6 +11,7 @@
 #include "libalpa/dataset/sample_source.h"
 #include "libalpa/dataset/token_source.h"
 #include "libalpa/h5/provenance.h"
+#include "libalpa/tokenizer/tokenizer.h"
 
 namespace alpa {
 
@@ -25,8 +27,21 @@ std::string where_rows_went(const ConvertSettings& settings, std::int64_t kept, 
 /// What --shape says, {} where it is not given. Throws Error(usage) where it is no shape.
 Shape wanted_shape(const ConvertSettings& settings);
 
-void convert_tokens(const TokenSource& source, const ConvertSettings& settings, const Provenance& provenance,
-                    Log& log);
+/// What the sources are called together: "'a.txt'", "'a.txt' and 2 others".
+std::string source_names(const ConvertSettings& settings);
+
+/// The tokenizer of a file of tokens.
+struct MadeBy {
+  TokenizerFile file;
+  std::string description;
+  std::int64_t vocabulary;
+  std::optional<std::int32_t> end_of_text;  ///< the token behind each document, if it is known
+};
+
+/// `made_by` is kept as /tokenizer, so that the file says it all; nullopt where it is not known. Throws
+/// Error(input) for tokens that it does not have.
+void convert_tokens(const TokenSource& source, const std::optional<MadeBy>& made_by,
+                    const ConvertSettings& settings, const Provenance& provenance, Log& log);
 void convert_samples(SampleSource& source, const ConvertSettings& settings, const Provenance& provenance,
                      Log& log);
 

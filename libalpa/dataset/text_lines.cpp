@@ -6,14 +6,13 @@
 #include <utility>
 
 namespace alpa {
-namespace {
 
-constexpr std::size_t most_line_bytes = 16 << 20;
-
-}  // namespace
-
-TextLines::TextLines(const std::filesystem::path& path, std::string hint)
-    : path_(path), hint_(std::move(hint)), stream_(path), buffer_(1 << 16, '\0') {}
+TextLines::TextLines(const std::filesystem::path& path, std::string hint, std::size_t most_line_bytes)
+    : path_(path),
+      hint_(std::move(hint)),
+      most_line_bytes_(most_line_bytes),
+      stream_(path),
+      buffer_(1 << 16, '\0') {}
 
 std::optional<std::string_view> TextLines::next() {
   std::size_t end = 0;
@@ -39,9 +38,9 @@ bool TextLines::fill(std::size_t& looked) {
   looked -= begin_;
   buffer_.erase(0, begin_);
   filled_ -= std::exchange(begin_, 0);
-  if (filled_ > most_line_bytes) {
+  if (filled_ > most_line_bytes_) {
     ++number_;
-    throw error("longer than 16 MiB", hint_);
+    throw error(fmt::format("longer than {} MiB", most_line_bytes_ >> 20), hint_);
   }
   buffer_.resize(std::max<std::size_t>(2 * filled_, 1 << 16), '\0');
   const std::size_t got = stream_.read(buffer_.data() + filled_, buffer_.size() - filled_);

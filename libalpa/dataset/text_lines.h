@@ -14,8 +14,8 @@ namespace alpa {
 /// The lines of a file, plain or gzip, one after another and without their ends. One is held at a time.
 class TextLines {
  public:
-  /// `hint` is what to try where a line is longer than 16 MiB.
-  TextLines(const std::filesystem::path& path, std::string hint);
+  /// `hint` is what to try where a line is longer than `most_line_bytes`.
+  TextLines(const std::filesystem::path& path, std::string hint, std::size_t most_line_bytes = 16 << 20);
 
   /// The next line, until the one after it is asked for; nullopt at the end. Throws Error(input).
   std::optional<std::string_view> next();
@@ -32,6 +32,7 @@ class TextLines {
 
   std::filesystem::path path_;
   std::string hint_;
+  std::size_t most_line_bytes_;
   ByteStream stream_;
   std::string buffer_;
   std::size_t begin_ = 0, filled_ = 0;

@@ -55,8 +55,9 @@ bool is_json_line(std::string_view bytes) {
   return line.size() == bytes.size() || *std::find_if_not(line.rbegin(), line.rend(), is_space) == '}';
 }
 
-/// What a file that begins so seems to be; "" for text.
-std::string kind_of(std::string_view bytes) {
+}  // namespace
+
+std::string text_kind(std::string_view bytes) {
   for (const auto& [begin, kind] : kKinds)
     if (bytes.starts_with(begin)) return std::string(kind);
   // A header of JSON behind its length.
@@ -65,15 +66,13 @@ std::string kind_of(std::string_view bytes) {
   if (bytes.substr(std::min<std::size_t>(257, bytes.size())).starts_with("ustar")) return "a tar archive";
   if (const std::size_t at = bytes.find('\0'); at != std::string_view::npos)
     return fmt::format("binary (byte {} is 0)", at);
-  return is_json_line(bytes) ? "JSON lines" : "";
+  return std::string(is_json_line(bytes) ? json_lines_kind : "");
 }
 
-}  // namespace
-
 void check_is_text(const std::filesystem::path& path, std::string_view first_bytes) {
-  const std::string kind = kind_of(first_bytes);
+  const std::string kind = text_kind(first_bytes);
   if (kind.empty()) return;
-  const std::string hint = kind == "JSON lines"    ? "take the text out of it, e.g. with jq -r .text"
+  const std::string hint = kind == json_lines_kind ? "alpa-train convert takes the text out of it"
                            : kind == "a gzip file" ? "alpa-train convert uncompresses it"
                                                    : "make text of it, or tokens as /tokens of an HDF5 file";
   throw Error(ErrorKind::input, fmt::format("'{}' is no text: it seems to be {}", path.string(), kind),

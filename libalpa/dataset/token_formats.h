@@ -13,6 +13,10 @@ namespace alpa {
 /// As many of a file's first bytes as show what it is.
 inline constexpr std::int64_t format_bytes = 4096;
 
+/// What a file that begins so seems to be: "" for text, json_lines_kind, "a Parquet file", ...
+std::string text_kind(std::string_view first_bytes);
+inline constexpr std::string_view json_lines_kind = "JSON lines";
+
 /// Throws Error(input) where a file that begins so seems to be something else than text, which its bytes are
 /// no tokens of.
 void check_is_text(const std::filesystem::path&, std::string_view first_bytes);

@@ -128,6 +128,10 @@ void H5RowsWriter::attribute(const std::string& path, const std::string& name, d
   open_->image->attribute(path, name, value);
 }
 
+void H5RowsWriter::attribute(const std::string& path, const std::string& name, std::string_view value) {
+  open_->image->attribute(path, name, value);
+}
+
 void H5RowsWriter::provenance(const Provenance& provenance) { open_->image->provenance(provenance); }
 
 void H5RowsWriter::append(int dataset, std::int64_t count, const void* rows) {

@@ -45,6 +45,7 @@ class H5RowsWriter {
 
   void attribute(const std::string& path, const std::string& name, std::int64_t value);
   void attribute(const std::string& path, const std::string& name, double value);
+  void attribute(const std::string& path, const std::string& name, std::string_view value);
   void provenance(const Provenance& provenance);
 
   /// The next `count` rows of a dataset.

@@ -31,9 +31,6 @@ void check_size(const std::string& name, std::int64_t bytes) {
 }
 
 std::string content_of(const std::string& name) {
-  std::error_code ignored;
-  if (fs::exists(name, ignored) && !fs::is_regular_file(name, ignored))
-    throw unusable(name, "is no regular file");
   std::ifstream file(name, std::ios::binary | std::ios::ate);
   if (!file) throw unusable(name, fmt::format("cannot be read: {}", std::strerror(errno)));
   const std::int64_t bytes = file.tellg();
@@ -67,6 +64,9 @@ std::string content_in_hdf5(const std::string& name) {
 
 TokenizerFile read_tokenizer_file(const std::string& name) {
   if (name == bytes_name) return {name, bytes_name};
+  std::error_code ignored;
+  if (fs::exists(name, ignored) && !fs::is_regular_file(name, ignored))
+    throw unusable(name, "is no regular file");
   return {name, begins_as_hdf5(name) ? content_in_hdf5(name) : content_of(name)};
 }
 

@@ -89,14 +89,32 @@ TEST_F(Conversions, OfATextGivesTheTrainingThatTheTextGives) {
   EXPECT_EQ(numbers("text", "loss"), numbers("hdf5", "loss"));
 }
 
-TEST_F(Conversions, TakesNoJsonLinesForText) {
+TEST_F(Conversions, OfTextsHasTokensThatAModelLearnsFromAndTheirTokenizer) {
+  write("corpus/a.txt", "a rose is a rose");
+  write("corpus/b.jsonl", "{\"text\": \"is a\"}\n{\"text\": \"rose\", \"id\": 1}\n");
+  write("more.txt", "and so on and so on");
+  const std::string tokenizer = ALPA_SOURCE_DIR "/tests/reference/tokenizers/gpt2.json";
+  const CommandResult converted =
+      run("alpa-train convert corpus more.txt --tokenizer " + tokenizer + " --hold-out 0.2 --out out.h5");
+  ASSERT_EQ(converted.status, 0) << converted.output;
+  EXPECT_THAT(converted.output, HasSubstr("4 documents of 3 files, "));
+  EXPECT_THAT(run("h5dump -a /tokenizer/description out-held-out.h5").output,
+              HasSubstr("byte-level BPE, 1300 tokens"));
+  EXPECT_EQ(run("alpa-train convert corpus --tokenizer " + tokenizer + " --out " + tokenizer).status, 2)
+      << "what is read is not written";
+  const CommandResult same = run("alpa-train convert more.txt --tokenizer out.h5 --out same.h5");
+  EXPECT_EQ(same.status, 0) << same.output;
+}
+
+TEST_F(Conversions, TakesNoJsonLinesForTextWhereItTrains) {
   write("lines.txt", "{\"text\": \"a rose\"}\n");
-  const CommandResult refused = run("alpa-train convert lines.txt --out lines.h5");
-  EXPECT_EQ(refused.status, 3);
-  EXPECT_THAT(refused.output, HasSubstr("'lines.txt' is no text: it seems to be JSON lines\n  try: "));
   make_plan("serial", "--method serial");
-  EXPECT_EQ(run("alpa-train serial.h5 --data lines.txt --run-dir run").status, 3);
-  EXPECT_EQ(run("alpa-train convert lines.txt --from text --out lines.h5").status, 0);
+  const CommandResult refused = run("alpa-train serial.h5 --data lines.txt --run-dir run");
+  EXPECT_EQ(refused.status, 3);
+  EXPECT_THAT(refused.output,
+              HasSubstr("'lines.txt' is no text: it seems to be JSON lines\n  try: alpa-train convert"));
+  EXPECT_EQ(run("alpa-train convert lines.txt --field title --out lines.h5").status, 3);
+  EXPECT_EQ(run("alpa-train convert lines.txt --out lines.h5").status, 0);
 }
 
 TEST_F(Conversions, OfTreesKeepsTheirWordsForOthers) {

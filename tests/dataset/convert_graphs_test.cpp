@@ -22,7 +22,7 @@ class ConvertGraphs : public SmallSources {
  protected:
   ConvertSettings treebank(const std::string& lines) const {
     ConvertSettings settings;
-    settings.source = write("trees.txt", lines);
+    settings.sources = {write("trees.txt", lines)};
     settings.from = SourceKind::treebank;
     settings.out = path("trees.h5");
     settings.order = RowOrder::kept;
@@ -163,7 +163,7 @@ TEST_F(ConvertGraphs, StoresWhatIsDrawnAsItIsDrawn) {
   settings.order = RowOrder::kept;
   const GraphLimits limits{18280, 5, 2};
   for (const char* name : {"synthetic-trees:100", "complete-trees:16:10", "chains:100"}) {
-    settings.source = name;
+    settings.sources = {name};
     run(settings);
     const auto stored = open_graphs(path("drawn.h5").string(), limits), drawn = open_graphs(name, limits);
     ASSERT_EQ(stored->samples(), drawn->samples());
@@ -217,7 +217,7 @@ TEST_F(ConvertGraphs, RefusesSettingsThatDoNotFit) {
   settings.words.clear();
   settings.from = SourceKind::drawn_graphs;
   expect_refused(settings, ErrorKind::input, "nothing that is drawn is called '");
-  settings.source = "synthetic-trees:none";
+  settings.sources = {"synthetic-trees:none"};
   expect_refused(settings, ErrorKind::input, "cannot draw graphs from 'synthetic-trees:none'");
   H5Writer no_words(path("other.h5"), "alpa-data", "1.0");
   no_words.column("/words", std::vector<std::string>{"a"});

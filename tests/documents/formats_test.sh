@@ -32,6 +32,7 @@ printf '%s\n' '(2 (2 good) (3 day))' '(1 (0 bad) (2 night))' >trees.txt
 make alpa-train convert trees.txt --from ptb-trees --out trees.h5
 printf '0,1,2,3,0\n4,5,6,7,1\n' >samples.csv
 make alpa-train convert samples.csv --shape 2x2x1 --divide 7 --out samples.h5
+make alpa-train convert trees.txt --from text --tokenizer "$source/tests/reference/tokenizers/gpt2.json" --out texts.h5
 make alpa-train import "$tutorial/small.safetensors" "$tutorial/small.toml" --out imported.h5
 
 # Entries of files: "/group", "/dataset", "/path@attribute". What dimension scales and units are is said once, names of tensors are the
@@ -70,6 +71,6 @@ compare Plans "${plans[@]}"
 compare Profiles "$tutorial"/{profile,calibrated}.h5
 compare Checkpoints "${checkpoints[@]}"
 compare Timelines "$tutorial/run/timeline/steps.h5"
-compare Data "$tutorial/genesis.h5" trees.h5 samples.h5
+compare Data "$tutorial/genesis.h5" trees.h5 samples.h5 texts.h5
 echo "$(grep -c '^| `' "$document") rows, $faults kinds of files differ"
 ((faults == 0))

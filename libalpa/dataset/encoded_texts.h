@@ -1,0 +1,27 @@
+#pragma once
+// Internal to this module.
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "libalpa/base/log.h"
+#include "libalpa/dataset/convert_settings.h"
+#include "libalpa/dataset/text_files.h"
+#include "libalpa/dataset/token_source.h"
+#include "libalpa/tokenizer/tokenizer.h"
+
+namespace alpa {
+
+/// The id that --end-of-text asks for, if any. Throws Error(usage) for one that the tokenizer does not have.
+std::optional<std::int32_t> end_of_text_id(const Tokenizer& tokenizer, const ConvertSettings& settings);
+
+/// The tokens of all documents of the files, one after another, each with `end_of_text` behind it. They are
+/// kept in a scratch file in `scratch_folder`, so that memory does not grow with the texts. Throws
+/// Error(input) that names file and line.
+std::unique_ptr<TokenSource> encode_texts(const std::vector<TextFile>& files, const Tokenizer& tokenizer,
+                                          std::optional<std::int32_t> end_of_text,
+                                          const ConvertSettings& settings,
+                                          const std::filesystem::path& scratch_folder, Log& log);
+
+}  // namespace alpa
