@@ -8,16 +8,12 @@
 
 #include "libalpa/base/error.h"
 #include "libalpa/base/infinity.h"
+#include "libalpa/base/median.h"
 
 namespace alpa {
 namespace {
 
 std::string operator_name(const std::string& signature) { return signature.substr(0, signature.find(' ')); }
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
 
 DType low_precision_type(const std::string& signature) {
   return signature.find(" bf16[") == std::string::npos ? DType::f16 : DType::bf16;

@@ -8,10 +8,10 @@
 
 #include "libalpa/base/clock.h"
 #include "libalpa/base/error.h"
+#include "libalpa/base/median.h"
 #include "libalpa/graph/vertex_rows.h"
 #include "libalpa/kernels/kernel.h"
 #include "libalpa/kernels/make_kernel.h"
-#include "libalpa/profiler/median.h"
 #include "libalpa/profiler/sums_beside.h"
 
 namespace alpa {

@@ -7,8 +7,8 @@
 #include <numeric>
 
 #include "libalpa/base/error.h"
+#include "libalpa/base/median.h"
 #include "libalpa/cluster/device_words.h"
-#include "libalpa/profiler/median.h"
 
 namespace alpa {
 namespace {

@@ -7,8 +7,10 @@
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "libalpa/base/error.h"
+#include "libalpa/base/median.h"
 
 namespace alpa {
 namespace {
@@ -53,6 +55,17 @@ double together(const std::vector<double>& values, std::size_t begin, std::size_
 }
 
 }  // namespace
+
+double known_sum(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double value : values) sum += std::isnan(value) ? 0 : value;
+  return sum;
+}
+
+double known_median(std::vector<double> values) {
+  std::erase_if(values, [](double value) { return std::isnan(value); });
+  return values.empty() ? unknown : median(std::move(values));
+}
 
 std::span<const RunColumn> run_columns() { return columns; }
 

@@ -23,6 +23,10 @@ struct RunHistory {
   RunHistory thinned(std::size_t most) const;
 };
 
+// Of the numbers of a column that are known.
+double known_sum(const std::vector<double>&);
+double known_median(std::vector<double>);  ///< NaN where none is
+
 /// A column by the name that its member has in a line of metrics.
 struct RunColumn {
   const char* name;

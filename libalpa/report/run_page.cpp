@@ -1,8 +1,6 @@
 #include "libalpa/report/run_page.h"
 
-#include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "libalpa/report/page.h"
 
@@ -15,19 +13,6 @@ JsonArray column(const std::vector<double>& values) {
   JsonArray array;
   for (const double value : values) array.add(value);
   return array;
-}
-
-double median(std::vector<double> values) {
-  std::erase_if(values, [](double value) { return std::isnan(value); });
-  if (values.empty()) return std::nan("");
-  const auto middle = values.begin() + std::ssize(values) / 2;
-  std::ranges::nth_element(values, middle);
-  return *middle;
-}
-
-double sum(const std::vector<double>& values) {
-  return std::accumulate(values.begin(), values.end(), 0.0,
-                         [](double all, double value) { return std::isnan(value) ? all : all + value; });
 }
 
 JsonObject history_json(const RunHistory& run) {
@@ -48,13 +33,13 @@ JsonObject history_json(const RunHistory& run) {
       .set("first_of_job", column(run.first_of_job))
       .set("steps", run.step.size())
       .set("last_step", run.step.back())
-      .set("samples", sum(run.samples))
-      .set("tokens", sum(run.tokens))
-      .set("seconds", sum(run.step_s))
-      .set("waited_for_data_s", sum(run.data_s))
-      .set("stood_still_for_saves_s", sum(run.checkpoint_s))
-      .set("median_step_s", median(run.step_s))
-      .set("predicted_s", median(run.predicted_step_s));
+      .set("samples", known_sum(run.samples))
+      .set("tokens", known_sum(run.tokens))
+      .set("seconds", known_sum(run.step_s))
+      .set("waited_for_data_s", known_sum(run.data_s))
+      .set("stood_still_for_saves_s", known_sum(run.checkpoint_s))
+      .set("median_step_s", known_median(run.step_s))
+      .set("predicted_s", known_median(run.predicted_step_s));
 }
 
 }  // namespace

@@ -1,5 +1,4 @@
 #pragma once
-// Internal to this module.
 #include <algorithm>
 #include <vector>
 
