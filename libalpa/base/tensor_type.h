@@ -28,8 +28,10 @@ struct TensorType {
 
 std::int64_t byte_count(const TensorType&);
 
+/// Bytes to which buffers, and memory of devices and of the host, are aligned at least.
+inline constexpr std::int64_t kAlignment = 256;
+
 /// What memory a buffer takes for so many bytes, or for a tensor: a multiple of kAlignment, never none.
-constexpr std::int64_t kAlignment = 256;
 std::int64_t buffer_bytes(std::int64_t bytes);
 inline std::int64_t buffer_bytes(const TensorType& type) { return buffer_bytes(byte_count(type)); }
 

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <vector>
 
+#include "libalpa/base/tensor_type.h"
 #include "libalpa/device/device.h"
 #include "libalpa/device/host_machine.h"
 #include "libalpa/device/host_memory.h"
@@ -90,7 +91,7 @@ class GuardedMemory final : public DeviceMemory {
  public:
   GuardedMemory(GuardedPages& all, std::int64_t bytes) : all_(all), bytes_(bytes) {
     const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-    const std::size_t aligned = round_up(static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1)), 256);
+    const std::size_t aligned = static_cast<std::size_t>(buffer_bytes(bytes));
     pages_.bytes = round_up(aligned, page);
     mapped_bytes_ = pages_.bytes + 2 * page;
     mapped_ = mmap(nullptr, mapped_bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -35,7 +35,7 @@ class Stream {
   virtual void* native() const = 0;  ///< cudaStream_t for kernels and NCCL; nullptr on CPUs
 };
 
-/// Device memory owned by whoever holds the handle; freed with it. Aligned to 256 bytes at least.
+/// Device memory owned by whoever holds the handle; freed with it. Aligned to kAlignment at least.
 class DeviceMemory {
  public:
   virtual ~DeviceMemory() = default;

@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "libalpa/base/error.h"
+#include "libalpa/base/tensor_type.h"
 #include "libalpa/base/units.h"
 #include "libalpa/device/host_machine.h"
 
@@ -15,7 +16,6 @@ namespace alpa {
 namespace {
 
 constexpr std::int64_t kHugePage = std::int64_t{2} << 20;
-constexpr std::int64_t kAlignment = 256;
 
 struct Free {
   void operator()(void* data) const { std::free(data); }

@@ -7,7 +7,7 @@
 
 namespace alpa {
 
-/// Host memory aligned to 256 bytes (to 2 MiB, with a hint to use huge pages, from 2 MiB on). Its contents
+/// Host memory aligned to kAlignment (to 2 MiB, with a hint to use huge pages, from 2 MiB on). Its contents
 /// are undefined; pages are taken when first touched. Throws Error(run_time) naming `owner`, what was asked
 /// and what is free.
 std::unique_ptr<DeviceMemory> allocate_host_memory(std::int64_t bytes, const std::string& owner);

@@ -33,7 +33,7 @@ struct RunPoint {
 struct KernelShape {
   std::vector<TensorType> operands, results;  ///< of the local tiles
   Attributes attributes;
-  std::int64_t alignment = 256;  ///< of all tiles, in bytes: a power of two, that of DeviceMemory at most
+  std::int64_t alignment = kAlignment;  ///< of all tiles, in bytes: a power of two, and no more
 };
 
 /// An operator made ready for one shape on one device. Preparing may allocate and choose; running must not

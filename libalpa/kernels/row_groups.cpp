@@ -6,8 +6,6 @@
 namespace alpa {
 namespace {
 
-constexpr std::int64_t kMostAlignment = 256;
-
 /// An operand or a result, and its part of the group at hand: [1 rows ...] of [groups rows ...].
 class GroupTile {
  public:
@@ -32,7 +30,7 @@ class GroupTile {
 
   /// Of groups after the first.
   std::int64_t alignment() const {
-    const std::int64_t bits = kMostAlignment | room_ * row_bytes_;
+    const std::int64_t bits = kAlignment | room_ * row_bytes_;
     return bits & -bits;
   }
 

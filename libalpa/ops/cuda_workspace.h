@@ -32,8 +32,11 @@ inline std::int64_t double_sum_bytes(const OpCall& call) {
   return stretches * static_cast<std::int64_t>(sizeof(double));
 }
 
-/// So many f32 come before the workspace of products, which is aligned to 256 bytes.
-inline std::int64_t numbers_before_products(std::int64_t numbers) { return (numbers + 63) / 64 * 64; }
+/// So many f32 come before the workspace of products, which is aligned as buffers are.
+inline std::int64_t numbers_before_products(std::int64_t numbers) {
+  constexpr std::int64_t of_alignment = kAlignment / 4;
+  return (numbers + of_alignment - 1) / of_alignment * of_alignment;
+}
 
 /// cuBLASLt is offered no algorithm that takes more.
 inline constexpr std::int64_t kMatrixProductBytes = 32 << 20;

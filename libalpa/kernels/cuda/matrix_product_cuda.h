@@ -19,7 +19,7 @@ class CudaProduct {
 };
 
 /// Null where the library has no algorithm for these extents and strides. `alignment` of every call's
-/// matrices in bytes, a power of two up to 256. Throws Error(run_time) where it fails.
+/// matrices in bytes, a power of two up to kAlignment. Throws Error(run_time) where it fails.
 std::unique_ptr<CudaProduct> make_cuda_product(Device&, const MatrixProduct&, DType operands, DType result,
                                                std::int64_t alignment);
 

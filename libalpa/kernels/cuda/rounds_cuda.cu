@@ -151,7 +151,7 @@ std::optional<PreparedPass> prepared(const RowPass& pass) {
 
 /// Bytes to which rows of a place lie aligned, whichever round and group they are of.
 std::int64_t alignment_of(const RowPlace& place) {
-  const std::int64_t bits = 256 | 4 * (place.begin | place.offset | place.stride);
+  const std::int64_t bits = kAlignment | 4 * (place.begin | place.offset | place.stride);
   return bits & -bits;
 }
 
