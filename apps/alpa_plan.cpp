@@ -12,10 +12,12 @@
 #include "apps/graph_forms.h"
 #include "apps/kept_solutions.h"
 #include "apps/models.h"
+#include "apps/output_form.h"
 #include "apps/plan_costs.h"
 #include "apps/plan_questions.h"
 #include "apps/planning_model.h"
 #include "apps/report_plans.h"
+#include "apps/simulate_plan.h"
 #include "apps/solve_instance.h"
 #include "apps/sweep_devices.h"
 #include "libalpa/base/error.h"
@@ -28,14 +30,11 @@
 #include "libalpa/plan/check_plan_file.h"
 #include "libalpa/plan/explain.h"
 #include "libalpa/plan/facts/facts_json.h"
+#include "libalpa/plan/facts/stage_columns.h"
 #include "libalpa/plan/plan_file.h"
 #include "libalpa/planner/predict.h"
 #include "libalpa/planner/search/constraints_file.h"
 #include "libalpa/planner/search/pin.h"
-#include "libalpa/program/lower/lower.h"
-#include "libalpa/program/order/simulate.h"
-#include "libalpa/program/order/trace.h"
-#include "libalpa/program/order/verify.h"
 #include "libalpa/program/text.h"
 
 namespace {
@@ -50,15 +49,16 @@ constexpr const char* kCacheHelp =
     "small change, takes from it what is to be solved again, and comes to the same plan sooner";
 
 struct Settings {
-  std::filesystem::path model, profile, cluster, pin, constraints, cache, out, missing, first, second, trace,
+  std::filesystem::path model, profile, cluster, pin, constraints, cache, out, missing, first, second,
       run_dir;
   std::vector<std::filesystem::path> plans;
   std::string data;  ///< of a model over graphs
-  bool program = false, full = false, json = false, runners_up = false;
+  bool full = false, json = false, csv = false, runners_up = false;
   PlannerOptions planner;
   SolveOptions solve;
   WhatIfOptions what_if;
   SweepOptions sweep;
+  SimulateSettings simulate;
 };
 
 /// "842496 parameters", "1315.7 million parameters"
@@ -78,8 +78,7 @@ std::string model_text(const ModelDefinition& model, const Graph& graph) {
 }
 
 /// What is known of a plan: on one screen, or all.
-std::string explained(const Plan& plan, const Graph& graph, const std::filesystem::path& file, bool full) {
-  const PlanFacts facts = plan_facts(plan, graph);
+std::string explained(const PlanFacts& facts, const std::filesystem::path& file, bool full) {
   return full ? plan_details(facts) : plan_summary(facts, file.string()) + constraint_table(facts);
 }
 
@@ -130,7 +129,7 @@ int plan_model(const Settings& settings, const StopRequest& stop, SelectionCache
     for (const std::string& signature : costs.costs.missing()) lines += signature + "\n";
     publish_text(settings.missing, lines);
   }
-  std::fputs(explained(plan, graph, settings.out, settings.full).c_str(), stdout);
+  std::fputs(explained(plan_facts(plan, graph), settings.out, settings.full).c_str(), stdout);
   if (!plan.prediction.hit_time_limit || !stop.is_asked()) return 0;
   app.log().warning(fmt::format("'{}' is the best plan so far", settings.out.string()));
   return static_cast<int>(ErrorKind::stopped_early);
@@ -140,34 +139,6 @@ int plan_model(const Settings& settings, App& app) {
   const StopRequest stop;
   return with_kept_solutions(settings.cache, provenance_of(app), app.log(),
                              [&](SelectionCache& cache) { return plan_model(settings, stop, cache, app); });
-}
-
-void simulate_plan(const Settings& settings, Log& log) {
-  const PlannedModel planned = read_planned_model(settings.first);
-  const Plan& plan = planned.plan;
-  const Graph& graph = planned.graph;
-  const auto [costs, remark, warning] = costs_of(plan, settings.profile);
-  if (!warning.empty()) log.warning(warning);
-  if (!settings.trace.empty()) AtomicFile{settings.trace};
-  check_program(plan, graph);
-  const Program program = lower(graph, plan);
-  verify(program);
-  if (settings.program) std::fputs(program_text(program, graph).c_str(), stdout);
-  const Timeline timeline = simulate(program, costs, !settings.trace.empty());
-  const double error_s = predicted_error_s(plan, graph, costs, timeline.step_s);
-  fmt::print("step {}{}\n", step_time_text(timeline.step_s, error_s), remark);
-  const Indexed<MeshIndex, std::vector<StageIndex>> stages = stages_of_meshes(plan);
-  for (const MeshIndex m : timeline.meshes.indices()) {
-    const MeshTime& t = timeline.meshes[m];
-    std::fputs(
-        fmt::format("stage{} {}: compute {}, collectives {}, transfers {}, idle {}\n",
-                    stages[m].size() == 1 ? "" : "s", fmt::join(stages[m], ", "), seconds_text(t.compute_s),
-                    seconds_text(t.collective_s), seconds_text(t.transfer_s), seconds_text(t.idle_s))
-            .c_str(),
-        stdout);
-  }
-  if (!settings.trace.empty())
-    publish_text(settings.trace, chrome_trace(TimelineKind::planned, timeline.rows, program, graph));
 }
 
 void check(const Settings& settings) {
@@ -183,17 +154,20 @@ void check(const Settings& settings) {
 }
 
 void explain_plan(const Settings& settings, Log& log) {
+  const OutputForm form = output_form(settings.json, settings.csv);
   if (settings.runners_up) {
-    if (settings.full || settings.json || !settings.second.empty())
+    if (settings.full || settings.json || settings.csv || !settings.second.empty())
       throw Error(ErrorKind::usage,
-                  "--runners-up beside --full, --json or --why-not: it is a table by itself",
+                  "--runners-up beside --full, --json, --csv or --why-not: it is a table by itself",
                   "--runners-up alone, or with --profile");
     return ask_runners_up(settings.first, settings.profile, log);
   }
   if (!settings.second.empty()) {
-    if (settings.full)
-      throw Error(ErrorKind::usage, "--full beside --why-not: the comparison is always whole",
-                  "one of the two");
+    if (settings.full || settings.csv)
+      throw Error(ErrorKind::usage,
+                  settings.full ? "--full beside --why-not: the comparison is always whole"
+                                : "--csv beside --why-not: the comparison is no single table",
+                  settings.full ? "one of the two" : "--json");
     return ask_why_not(settings.first, settings.second, settings.profile, settings.json, log);
   }
   if (!settings.profile.empty())
@@ -201,9 +175,10 @@ void explain_plan(const Settings& settings, Log& log) {
                 "--profile without --why-not or --runners-up: what a plan says of itself is explained",
                 "alpa-plan simulate PLAN.h5 --profile PROFILE.h5");
   const PlannedModel planned = read_planned_model(settings.first);
-  const std::string text = settings.json
-                               ? facts_json(plan_facts(planned.plan, planned.graph)).text() + "\n"
-                               : explained(planned.plan, planned.graph, settings.first, settings.full);
+  const PlanFacts facts = plan_facts(planned.plan, planned.graph);
+  const std::string text = form == OutputForm::json  ? facts_json(facts).text() + "\n"
+                           : form == OutputForm::csv ? stages_csv(facts)
+                                                     : explained(facts, settings.first, settings.full);
   std::fputs(text.c_str(), stdout);
 }
 
@@ -260,6 +235,7 @@ int main(int argc, char** argv) {
       .argument("PLAN.h5", settings.first, "plan")
       .flag("--full", settings.full, kFullHelp)
       .flag("--json", settings.json, "print all of it as JSON in place of text")
+      .flag("--csv", settings.csv, "print the stages as CSV in place of text, a line for each")
       .option("--why-not", settings.second,
               "another plan of the same model: why it is slower or does not fit, term by term under the same "
               "costs, in place of the explanation")
@@ -341,22 +317,14 @@ int main(int argc, char** argv) {
       .argument("A.h5", settings.first, "plan")
       .argument("B.h5", settings.second, "plan")
       .flag("--json", settings.json, "print it as JSON in place of text")
+      .flag("--csv", settings.csv, "print it as CSV in place of text, a line for each figure and layout")
       .exit_statuses({{0, "the same"}, {1, "different"}, {2, "error"}}, 2)
       .example("alpa-plan compare plan.h5 zero.h5", "which of the two, and why")
       .example("alpa-plan compare before.h5 after.h5 > differences.txt && echo the same", "in a script")
-      .runs([&] { return ask_differences(settings.first, settings.second, settings.json); });
-  app.subcommand("simulate", "play a plan's program with the costs of its cluster or of a profile")
-      .argument("PLAN.h5", settings.first, "plan")
-      .option("--profile", settings.profile, "profile to take the costs from; without: the cluster's numbers")
-      .flag("--program", settings.program,
-            "print the program first: buffers, instructions and schedule of each mesh")
-      .option("--trace", settings.trace, "write the timeline as a Chrome trace (JSON)")
-      .writes()
-      .example("alpa-plan simulate plan.h5 --profile profile.h5",
-               "the step as predicted from the profile that the plan was made from")
-      .example("alpa-plan simulate plan.h5 --trace planned.json",
-               "its timeline from the cluster's numbers, for chrome://tracing or Perfetto")
-      .runs([&] { simulate_plan(settings, app.log()); });
+      .runs([&] {
+        return ask_differences(settings.first, settings.second, output_form(settings.json, settings.csv));
+      });
+  add_simulate(app, settings.simulate);
   app.subcommand("calibrate", "correct a profile by what a run took")
       .argument("RUN_DIR", settings.run_dir,
                 "folder of a run with its timeline: alpa-train --timeline-steps 20")

@@ -159,13 +159,16 @@ void ask_runners_up(const std::filesystem::path& file, const std::filesystem::pa
   std::fputs(runners_up_text(found, remark).c_str(), stdout);
 }
 
-int ask_differences(const std::filesystem::path& first, const std::filesystem::path& second, bool as_json) {
+int ask_differences(const std::filesystem::path& first, const std::filesystem::path& second,
+                    OutputForm form) {
   const PlannedModel a = read_planned_model(first), b = read_planned_model(second);
   const std::string lines = compare_plans(a.plan, b.plan);
   const FactsDifference difference =
       facts_difference(plan_facts(a.plan, a.graph), plan_facts(b.plan, b.graph));
-  if (as_json)
+  if (form == OutputForm::json)
     fmt::print("{}\n", difference_json(difference).set("same", lines.empty()).text());
+  else if (form == OutputForm::csv)
+    std::fputs(difference_csv(difference).c_str(), stdout);
   else if (!lines.empty())
     fmt::print("{}\nin the files\n{}",
                difference_text(difference, first.filename().string(), second.filename().string()), lines);

@@ -2,6 +2,8 @@
 #include <filesystem>
 #include <string>
 
+#include "apps/output_form.h"
+
 namespace alpa {
 
 class Log;
@@ -23,9 +25,10 @@ void ask_what_if(const std::filesystem::path& plan, const std::filesystem::path&
 void ask_why_not(const std::filesystem::path& plan, const std::filesystem::path& other,
                  const std::filesystem::path& profile, bool as_json, Log&);
 
-/// Prints what two plans differ in; nothing where they are the same in all but provenance. The result is 1
+/// Prints what two plans differ in; nothing where they are the same in all but provenance
+/// (as JSON or CSV their figures all the same). The result is 1
 /// where they differ, else 0.
-int ask_differences(const std::filesystem::path& first, const std::filesystem::path& second, bool as_json);
+int ask_differences(const std::filesystem::path& first, const std::filesystem::path& second, OutputForm);
 
 /// Prints the second-best way to synchronise the gradients of each parameter, by the simulator. `profile` as
 /// above.

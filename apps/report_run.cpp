@@ -3,11 +3,11 @@
 #include <fmt/core.h>
 
 #include <chrono>
-#include <cmath>
 #include <fstream>
 
 #include "apps/page_skeleton.h"
 #include "apps/report_plans.h"
+#include "libalpa/base/columns.h"
 #include "libalpa/base/error.h"
 #include "libalpa/h5/atomic_file.h"
 #include "libalpa/report/event_file.h"
@@ -33,18 +33,15 @@ std::optional<PageEntry> planned(const RunReport& report, Log& log) {
 }
 
 std::string csv_of(const RunHistory& run) {
-  std::string text;
-  for (const RunColumn& each : run_columns()) text += fmt::format("{}{}", text.empty() ? "" : ",", each.name);
+  std::vector<Cell> cells;
+  for (const RunColumn& each : run_columns()) cells.emplace_back(each.name);
+  std::string text = csv_line(cells);
   for (std::size_t i = 0; i < run.step.size(); ++i) {
-    std::string line;
-    for (const RunColumn& each : run_columns()) {
-      const double value = (run.*each.values)[i];
-      line += each.values == &RunHistory::step ? "" : ",";
-      if (!std::isnan(value)) line += fmt::format("{}", value);
-    }
-    text += "\n" + line;
+    cells.clear();
+    for (const RunColumn& each : run_columns()) cells.emplace_back((run.*each.values)[i]);
+    text += csv_line(cells);
   }
-  return text + "\n";
+  return text;
 }
 
 /// When the last step ended, by the file's time: steps do not say when they were made.
@@ -63,9 +60,7 @@ void write_report(const RunReport& report, Log& log) {
   const RunHistory run = read_run_history(metrics);
   if (!report.csv.empty()) publish_text(report.csv, csv_of(run));
   if (!report.tensorboard.empty()) {
-    double seconds = 0;
-    for (const double step : run.step_s) seconds += std::isnan(step) ? 0 : step;
-    const double begin_s = seconds_of(metrics) - seconds;
+    const double begin_s = seconds_of(metrics) - known_sum(run.step_s);
     std::filesystem::create_directories(report.tensorboard);
     publish_text(report.tensorboard / fmt::format("events.out.tfevents.{:010.0f}.alpa", begin_s),
                  event_file(run, begin_s));

@@ -8,6 +8,7 @@
 #include "libalpa/base/text_table.h"
 #include "libalpa/base/units.h"
 #include "libalpa/cluster/device_facts.h"
+#include "libalpa/plan/facts/mesh_columns.h"
 #include "libalpa/plan/facts/stage_table.h"
 
 namespace alpa {
@@ -20,13 +21,11 @@ std::string share_text(double part_s, double step_s) {
 std::string time_text(const PlanFacts& f) {
   const double step_s = f.prediction.step_s;
   std::string text =
-      fmt::format("predicted step time {} ({}): compute {}, collectives {}, transfers {}, idle {}\n",
-                  step_time_text(step_s, f.prediction.step_error_s),
+      fmt::format("predicted step time {} ({}): {}\n", step_time_text(step_s, f.prediction.step_error_s),
                   !f.is_measured()              ? "from data sheets"
                   : f.extrapolated_from.empty() ? "from a profile"
                                                 : "extrapolated from a profile",
-                  share_text(f.mean.compute_s, step_s), share_text(f.mean.collective_s, step_s),
-                  share_text(f.mean.transfer_s, step_s), share_text(f.mean.idle_s, step_s));
+                  times_text(f.mean, [&](double part_s) { return share_text(part_s, step_s); }));
   if (f.cluster.overlap_slowdown != 1)
     text += fmt::format("computation takes {:.2f} times as long beside communication\n",
                         f.cluster.overlap_slowdown);
@@ -121,9 +120,7 @@ std::string figures_text(const PlanFacts& f, const StageFacts& s) {
   const auto share = [&](double part_s) {
     return fmt::format("{} ({})", seconds_text(part_s), share_text(part_s, f.prediction.step_s));
   };
-  std::string text =
-      fmt::format("  time    compute {}, collectives {}, transfers {}, idle {}\n", share(p.compute_s),
-                  share(p.collective_s), share(p.transfer_s), share(p.idle_s));
+  std::string text = fmt::format("  time    {}\n", times_text(p, share));
   if (p.hidden != HiddenTime{})
     text += fmt::format("          beside computation: collectives {}, transfers {}\n",
                         share(p.hidden.collective_s), share(p.hidden.transfer_s));

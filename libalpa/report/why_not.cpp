@@ -8,20 +8,11 @@
 
 #include "libalpa/base/text_table.h"
 #include "libalpa/base/units.h"
+#include "libalpa/plan/facts/mesh_columns.h"
 #include "libalpa/report/stage_rows.h"
 
 namespace alpa {
 namespace {
-
-struct MemoryKind {
-  const char* name;
-  std::int64_t MemoryUse::*bytes;
-};
-constexpr MemoryKind kMemoryKinds[] = {{"parameters", &MemoryUse::parameters},
-                                       {"optimizer", &MemoryUse::optimizer},
-                                       {"gradients", &MemoryUse::gradients},
-                                       {"activations", &MemoryUse::activations},
-                                       {"workspace", &MemoryUse::workspace}};
 
 std::string signed_seconds(double s) { return (s >= 0 ? "+" : "") + seconds_text(s); }
 std::string signed_bytes(std::int64_t b) { return (b >= 0 ? "+" : "") + bytes_text(b); }
@@ -62,14 +53,14 @@ std::string terms_table(const PlanDifference& d) {
 
 std::string memory_table(const PlanDifference& d) {
   const MemoryUse &own = d.plan.step.fullest, &other = d.other.step.fullest;
-  std::vector<MemoryKind> kinds(std::begin(kMemoryKinds), std::end(kMemoryKinds));
-  const auto more = [&](const MemoryKind& kind) { return std::abs(other.*kind.bytes - own.*kind.bytes); };
+  std::vector<MemoryColumn> kinds(std::begin(kMemoryColumns), std::end(kMemoryColumns));
+  const auto more = [&](const MemoryColumn& kind) { return std::abs(other.*kind.bytes - own.*kind.bytes); };
   std::ranges::stable_sort(kinds, std::ranges::greater(), more);
-  kinds.push_back({"all", &MemoryUse::total});
+  kinds.push_back(kTotalMemory);
   std::vector<std::vector<std::string>> rows{
       {"memory, fullest device", d.plan.name, d.other.name, "difference"}};
-  for (const MemoryKind& kind : kinds)
-    rows.push_back({kind.name, bytes_text(own.*kind.bytes), bytes_text(other.*kind.bytes),
+  for (const MemoryColumn& kind : kinds)
+    rows.push_back({kind.word, bytes_text(own.*kind.bytes), bytes_text(other.*kind.bytes),
                     signed_bytes(other.*kind.bytes - own.*kind.bytes)});
   return text_table(rows, {1, 2, 3});
 }
@@ -92,12 +83,6 @@ std::string stages_table(const ComparedPlan& plan) {
   }
   return fmt::format("{}: {}, {}\n{}", plan.name, plan.split, count_text(plan.micro_batches, "micro-batch"),
                      rows.text());
-}
-
-JsonObject memory_json(const MemoryUse& use) {
-  JsonObject json;
-  for (const MemoryKind& kind : kMemoryKinds) json.set(std::string(kind.name) + "_bytes", use.*kind.bytes);
-  return json.set("total_bytes", use.total);
 }
 
 JsonObject plan_json(const ComparedPlan& plan) {

@@ -65,6 +65,27 @@ TEST_F(PlanQuestions, WhatIfRefusesWhatCannotBe) {
   expect_refused("alpa-plan what-if words.h5", 3, "'words.h5' is not an HDF5 file");
 }
 
+TEST_F(PlanQuestions, HaveTheSameNamesInEveryAnswerForOtherPrograms) {
+  make_mixed_plan("plan");
+  make_plan("serial", "--method serial");
+  const nlohmann::json facts = json_of("alpa-plan explain plan.h5 --json"),
+                       simulated = json_of("alpa-plan simulate plan.h5 --json");
+  EXPECT_EQ(simulated["step_s"], facts["step_s"]);
+  for (int s = 0; s < 2; ++s) EXPECT_EQ(simulated["meshes"][s]["time"], facts["stages"][s]["time"]);
+  EXPECT_THAT(output_of("alpa-plan explain plan.h5 --csv"),
+              AllOf(StartsWith("stage,first_layer,"), HasSubstr(",compute_s,collectives_s,"),
+                    HasSubstr("\n0,0,"), HasSubstr("\n1,")));
+  EXPECT_THAT(output_of("alpa-plan simulate plan.h5 --csv"),
+              AllOf(StartsWith("stages,compute_s,collectives_s,"), HasSubstr("\n0,"), HasSubstr("\n1,")));
+  const CommandResult compared = run("alpa-plan compare plan.h5 serial.h5 --csv");
+  EXPECT_EQ(compared.status, 1) << compared.output;
+  EXPECT_THAT(compared.output,
+              AllOf(StartsWith("figure,unit,first,second\nstep_s,s,"), HasSubstr("\ncompute_s,s,"),
+                    HasSubstr("\ntotal_bytes,B,"), HasSubstr("\ndevices,,4,1\n"), HasSubstr("\nlayout of ")));
+  expect_refused("alpa-plan simulate plan.h5 --csv --json", 2, "--json beside --csv");
+  expect_refused("alpa-plan explain plan.h5 --why-not serial.h5 --csv", 2, "--csv beside --why-not");
+}
+
 double sum_of(const nlohmann::json& items, const std::string& member) {
   double sum = 0;
   for (const nlohmann::json& item : items) sum += item[member].get<double>();

@@ -10,7 +10,8 @@ namespace alpa {
 /// What deciding between two plans takes: their figures side by side, and which parameters lie otherwise.
 struct FactsDifference {
   struct Figure {
-    std::string name, unit;  ///< "s", "B"; "": a number, or words
+    std::string title, name;  ///< "  compute" in a table, "compute_s" in JSON and CSV
+    std::string unit;         ///< "s", "B"; "": a number, or words
     std::string first, second;
     double first_number = 0, second_number = 0;  ///< NaN: words
   };
@@ -27,5 +28,7 @@ FactsDifference facts_difference(const PlanFacts& first, const PlanFacts& second
 /// A table of the figures with their changes, and one of the layouts; `first` and `second` are titles.
 std::string difference_text(const FactsDifference&, const std::string& first, const std::string& second);
 JsonObject difference_json(const FactsDifference&);
+/// A line for each figure, then one for each layout that differs.
+std::string difference_csv(const FactsDifference&);
 
 }  // namespace alpa

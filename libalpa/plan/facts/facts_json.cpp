@@ -1,34 +1,10 @@
 #include "libalpa/plan/facts/facts_json.h"
 
+#include "libalpa/plan/facts/mesh_columns.h"
+#include "libalpa/plan/facts/stage_columns.h"
+
 namespace alpa {
 namespace {
-
-JsonObject time_json(const MeshTime& time) {
-  return JsonObject()
-      .set("compute_s", time.compute_s)
-      .set("collectives_s", time.collective_s)
-      .set("transfers_s", time.transfer_s)
-      .set("idle_s", time.idle_s);
-}
-
-JsonObject time_json(const MeshPrediction& figures) {
-  return time_json(static_cast<const MeshTime&>(figures))
-      .set("hidden_collectives_s", figures.hidden.collective_s)
-      .set("hidden_transfers_s", figures.hidden.transfer_s);
-}
-
-JsonObject memory_json(const MeshPrediction& figures) {
-  const MemoryUse& m = figures.memory;
-  return JsonObject()
-      .set("total_bytes", m.total)
-      .set("parameters_bytes", m.parameters)
-      .set("optimizer_bytes", m.optimizer)
-      .set("gradients_bytes", m.gradients)
-      .set("activations_bytes", m.activations)
-      .set("workspace_bytes", m.workspace)
-      .set("host_bytes", m.host)
-      .set("micro_batches_in_flight", figures.in_flight);
-}
 
 template <class Items, class ToJson>
 JsonArray array_of(const Items& items, ToJson to_json) {
@@ -84,28 +60,10 @@ JsonObject arrival_json(const ArrivalGroup& a) {
 }
 
 JsonObject stage_json(const StageFacts& s) {
-  JsonArray mesh;
-  for (const int extent : s.mesh.shape) mesh.add(extent);
-  JsonObject json;
-  json.set("stage", static_cast<int>(s.stage))
-      .set("first_layer", s.plan.first_layer)
-      .set("last_layer", s.plan.end_layer - 1)
-      .set("first_layer_name", s.first_layer)
-      .set("last_layer_name", s.last_layer)
-      .set("devices", s.devices())
-      .set("first_device", static_cast<int>(s.mesh.first_device))
-      .set("mesh", mesh)
-      .set("parts", words(s.parts))
-      .set("device_memory_bytes", s.device_memory_bytes)
-      .set("split", s.split.text())
-      .set("axes", array_of(s.split.axes, axis_json))
-      .set("zero", s.split.zero)
-      .set("zero_share", s.split.zero_share)
-      .set("recompute", recomputed_layers_text(s.plan));
-  if (s.has_figures)
-    json.set("time", time_json(s.figures)).set("memory", memory_json(s.figures));
-  else
-    json.set_null("time").set_null("memory").set("figures_at_stage", static_cast<int>(s.figures_at));
+  JsonObject json = json_of(stage_columns(), s);
+  json.set("axes", array_of(s.split.axes, axis_json));
+  for (const char* group : {"time", "memory"})
+    s.has_figures ? json.set(group, json_of(stage_columns(), s, group)) : json.set_null(group);
   json.set("parameters", array_of(s.tensors.parameters,
                                   [](const ParameterGroup& p) {
                                     return JsonObject()
@@ -185,7 +143,7 @@ JsonObject constraint_json(const ConstraintPrice& c) {
 JsonObject facts_json(const PlanFacts& f) {
   JsonObject json;
   json.set("format", "alpa-plan-facts")
-      .set("format_version", "1.4")
+      .set("format_version", "1.5")
       .set("model", f.model)
       .set("method", f.method)
       .set("schedule", f.schedule)

@@ -35,9 +35,14 @@ TEST(FactsDifference, HasTheFiguresOfBothAndByHowMuchTheyDiffer) {
               testing::AllOf(testing::ContainsRegex("step +[0-9.]+ .s +[0-9.]+ .s +\\+50.0 %"),
                              testing::ContainsRegex("schedule +1f1b +gpipe")));
   const nlohmann::json json = nlohmann::json::parse(difference_json(difference).text());
-  EXPECT_EQ(json["figures"][0]["figure"], "step");
+  EXPECT_EQ(json["figures"][0]["figure"], "step_s");
   EXPECT_EQ(json["figures"][0]["unit"], "s");
   EXPECT_EQ(json["figures"][0]["second"], second.prediction.step_s);
+  const std::string csv = difference_csv(difference);
+  EXPECT_THAT(csv, testing::StartsWith("figure,unit,first,second\nstep_s,s,"));
+  EXPECT_THAT(csv, HasSubstr("\nschedule,,1f1b,gpipe\n"));
+  for (const nlohmann::json& figure : json["figures"])
+    EXPECT_THAT(csv, HasSubstr("\n" + figure["figure"].get<std::string>() + ","));
 }
 
 TEST(FactsDifference, NamesParametersThatLieOtherwise) {
