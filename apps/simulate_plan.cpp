@@ -32,7 +32,7 @@ void simulate_plan(const SimulateSettings& settings, Log& log) {
   const Program program = lower(graph, plan);
   verify(program);
   if (settings.program) std::fputs(program_text(program, graph).c_str(), stdout);
-  const Timeline timeline = simulate(program, costs, !settings.trace.empty());
+  const Timeline timeline = simulate(program, costs);
   const SimulatedStep step =
       simulated_step(plan, program, timeline, costs, predicted_error_s(plan, graph, costs, timeline.step_s));
   const std::string text = form == OutputForm::json  ? simulation_json(step).text() + "\n"
@@ -40,7 +40,9 @@ void simulate_plan(const SimulateSettings& settings, Log& log) {
                                                      : simulation_text(step, remark);
   std::fputs(text.c_str(), stdout);
   if (!settings.trace.empty())
-    publish_text(settings.trace, chrome_trace(TimelineKind::planned, timeline.rows, program, graph));
+    publish_text(settings.trace,
+                 chrome_trace(TimelineKind::planned, simulated_ranks(program, costs, traced_ranks(program)),
+                              program, graph));
 }
 
 }  // namespace
@@ -55,7 +57,7 @@ void add_simulate(App& app, SimulateSettings& settings) {
       .flag("--csv", settings.csv, "print it as CSV in place of text, a line for each mesh")
       .option(
           "--trace", settings.trace,
-          "write the timeline as a Chrome trace (JSON)")
+          "write the timeline as a Chrome trace (JSON): a row for each rank and lane, idle time, live memory")
       .writes()
       .example("alpa-plan simulate plan.h5 --profile profile.h5",
                "the step as predicted from the profile that the plan was made from")

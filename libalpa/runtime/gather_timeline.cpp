@@ -1,44 +1,44 @@
 #include "libalpa/runtime/gather_timeline.h"
 
+#include <array>
 #include <cstdint>
 #include <type_traits>
 
 namespace alpa {
-
 namespace {
 
-int fullest_device(const MeshProgram& mesh) {
-  const std::vector<int> coordinate = mesh.fullest_coordinate();
-  DeviceIndex device = mesh.mesh.first_device;
-  while (coordinate_of(mesh.mesh, device) != coordinate) device = DeviceIndex(device + 1);
-  return device;
-}
+/// What comes before the rows of a rank.
+struct RowsHeader {
+  std::int64_t count = 0;
+  std::array<char, 64> host = {};  ///< longer names are cut
+};
+// Both are sent as their bytes: all ranks run one executable.
+static_assert(std::is_trivially_copyable_v<RowsHeader> && std::is_trivially_copyable_v<TimelineRow>);
+
+constexpr std::int64_t kBytesOfRow = sizeof(TimelineRow);
 
 }  // namespace
 
-std::vector<TimelineRow> gather_timeline(const Executor& executor, const Program& program,
-                                         Communicator& ranks, Stream& stream) {
-  static_assert(
-      std::is_trivially_copyable_v<TimelineRow>);  // sent as its bytes: all ranks run one executable
-  std::vector<TimelineRow> all, rows;
-  for (const MeshProgram& stage : program.meshes) {
-    const int from = fullest_device(stage);
-    if (ranks.rank() != 0 && ranks.rank() != from) continue;
-    if (ranks.rank() == from) rows = executor.timeline();
-    auto count = static_cast<std::int64_t>(rows.size());
-    const std::int64_t bytes_each = sizeof(TimelineRow);
-    if (ranks.rank() == from && from != 0) {
-      ranks.send(stream, &count, sizeof count, 0);
-      ranks.send(stream, rows.data(), count * bytes_each, 0);
-      ranks.wait_sends(stream);
+std::vector<RankRows> gather_timeline(const Executor& executor, const std::vector<DeviceIndex>& ranks,
+                                      const std::string& host, Communicator& communicator, Stream& stream) {
+  std::vector<RankRows> all;
+  for (const DeviceIndex from : ranks) {
+    const bool is_first = communicator.rank() == 0;
+    if (communicator.rank() == from && is_first) all.push_back({from, host, executor.timeline()});
+    if (communicator.rank() == from && !is_first) {
+      std::vector<TimelineRow> rows = executor.timeline();
+      RowsHeader header{std::ssize(rows)};
+      host.copy(header.host.data(), header.host.size() - 1);
+      communicator.send(stream, &header, sizeof header, 0);
+      communicator.send(stream, rows.data(), header.count * kBytesOfRow, 0);
+      communicator.wait_sends(stream);
     }
-    if (ranks.rank() != 0) continue;
-    if (from != 0) {
-      ranks.receive(stream, &count, sizeof count, from);
-      rows.resize(static_cast<std::size_t>(count));
-      ranks.receive(stream, rows.data(), count * bytes_each, from);
-    }
-    all.insert(all.end(), rows.begin(), rows.end());
+    if (!is_first || from == 0) continue;
+    RowsHeader header;
+    communicator.receive(stream, &header, sizeof header, from);
+    RankRows& received = all.emplace_back(RankRows{from, header.host.data(), {}});
+    received.rows.resize(static_cast<std::size_t>(header.count));
+    communicator.receive(stream, received.rows.data(), header.count * kBytesOfRow, from);
   }
   return all;
 }

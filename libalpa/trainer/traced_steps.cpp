@@ -8,7 +8,10 @@
 #include "libalpa/base/units.h"
 #include "libalpa/h5/atomic_file.h"
 #include "libalpa/plan/plan_file.h"
+#include "libalpa/program/order/straggler.h"
 #include "libalpa/program/text.h"
+#include "libalpa/runtime/gather_timeline.h"
+#include "libalpa/trainer/run_memory.h"
 
 namespace alpa {
 namespace {
@@ -53,9 +56,39 @@ void TracedSteps::prepare() const {
   std::filesystem::remove(steps);  // of an earlier run, maybe of another plan
 }
 
-void TracedSteps::add(MeasuredStep step) {
-  if (step.step == trace_) publish_text(settings_.trace, chrome_trace(kind_, step.rows, program_, graph_));
-  if (step.step >= first_ && step.step < first_ + 2 * kept_) measured_.steps.push_back(std::move(step));
+TracedSteps::OfRanks TracedSteps::gather(std::int64_t step, const Executor& executor, Communicator& ranks,
+                                         Stream& stream) const {
+  const auto mine = static_cast<std::int64_t>(computed_s(executor.timeline()) * 1e9);
+  return {gather_timeline(executor, step == trace_ ? traced_ranks(program_) : fullest_ranks(program_),
+                          settings_.node_name, ranks, stream),
+          gather_numbers(ranks, stream, mine)};
+}
+
+void TracedSteps::add(std::int64_t step, double step_s, OfRanks of_ranks) {
+  computed_s_.resize(of_ranks.computed_ns.size());
+  for (std::size_t r = 0; r < computed_s_.size(); ++r)
+    computed_s_[r] += static_cast<double>(of_ranks.computed_ns[r]) / 1e9;
+  ++steps_;
+  if (step >= first_ && step < first_ + 2 * kept_) {
+    MeasuredStep& measured = measured_.steps.emplace_back(MeasuredStep{step, step_s, 0, {}});
+    const std::vector<DeviceIndex> of_meshes = fullest_ranks(program_);
+    for (const RankRows& rank : of_ranks.rows)
+      if (std::ranges::find(of_meshes, rank.rank) != of_meshes.end())
+        measured.rows.insert(measured.rows.end(), rank.rows.begin(), rank.rows.end());
+  }
+  if (step != trace_) return;
+  bring_together(of_ranks.rows, program_);
+  publish_text(settings_.trace, chrome_trace(kind_, of_ranks.rows, program_, graph_));
+}
+
+std::string TracedSteps::slowest_text() const {
+  std::vector<RankWork> work;
+  for (std::size_t r = 0; r < computed_s_.size(); ++r)
+    work.push_back({DeviceIndex(r),
+                    fmt::format("node {}", r / static_cast<std::size_t>(program_.devices_per_node)),
+                    computed_s_[r] / steps_});
+  const std::optional<Straggler> slowest = slowest_rank(work, program_);
+  return slowest && kind_ == TimelineKind::measured ? straggler_text(*slowest) : "";
 }
 
 void TracedSteps::add_between(std::int64_t step, double step_s) {

@@ -1,12 +1,14 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "libalpa/graph/graph.h"
 #include "libalpa/h5/provenance.h"
 #include "libalpa/plan/plan.h"
 #include "libalpa/program/order/measured_steps.h"
 #include "libalpa/program/order/trace.h"
+#include "libalpa/runtime/executor.h"
 #include "libalpa/trainer/train_settings.h"
 
 namespace alpa {
@@ -28,12 +30,20 @@ class TracedSteps {
 
   /// For one rank: makes sure, before the first step, that the files can be written.
   void prepare() const;
-  /// For one rank: takes the rows of a step that it has, and writes the trace if it is of this step.
-  void add(MeasuredStep);
+  /// What it keeps of a step that it has, on rank 0. Collective over the ranks of the program.
+  struct OfRanks {
+    std::vector<RankRows> rows;             ///< of those that the trace shows, or only one of each mesh
+    std::vector<std::int64_t> computed_ns;  ///< [rank]
+  };
+  OfRanks gather(std::int64_t step, const Executor&, Communicator&, Stream&) const;
+  /// For one rank: takes that, and writes the trace if it is of this step.
+  void add(std::int64_t step, double step_s, OfRanks);
   /// For one rank: takes what the step of that number took that it has not; after the last one writes all.
   void add_between(std::int64_t step, double step_s);
   /// For one rank, after the run's last step: writes the steps that there are, if it stopped early.
   void finish();
+  /// Which rank computed longest in these steps, in words; "" where that says nothing.
+  std::string slowest_text() const;
 
  private:
   const TrainSettings& settings_;
@@ -45,6 +55,8 @@ class TracedSteps {
   std::int64_t first_, trace_ = -1;  ///< numbers of steps
   std::int64_t kept_;
   MeasuredSteps measured_;
+  std::vector<double> computed_s_;  ///< [rank] in all of them
+  int steps_ = 0;
 };
 
 }  // namespace alpa

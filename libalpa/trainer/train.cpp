@@ -17,7 +17,6 @@
 #include "libalpa/program/lower/lower.h"
 #include "libalpa/program/order/verify.h"
 #include "libalpa/program/text.h"
-#include "libalpa/runtime/gather_timeline.h"
 #include "libalpa/runtime/job_machines.h"
 #include "libalpa/trainer/introduction.h"
 #include "libalpa/trainer/learning_rate.h"
@@ -277,9 +276,9 @@ class Run {
   std::optional<StepMetrics> traced_step() {
     executor_->keep_timeline(true);
     std::optional<StepMetrics> m = train_step();
-    auto rows = gather_timeline(*executor_, training_, ranks_.control, *control_stream_);
+    auto rows = traced_->gather(step_, *executor_, ranks_.control, *control_stream_);
     executor_->keep_timeline(false);
-    first_rank([&] { traced_->add({step_, steps_->uncorrected_s(), 0, std::move(rows)}); });
+    first_rank([&] { traced_->add(step_, steps_->uncorrected_s(), std::move(rows)); });
     return m;
   }
 
@@ -313,7 +312,8 @@ class Run {
     if (const std::string times = step_times_text(plan_.prediction.step_s, recent_); !times.empty())
       log_.info(fmt::format("step time: {}; arena: predicted {}, allocated {}", times,
                             bytes_text(memory_.arena), bytes_text(allocated_bytes_)));
-    if (const std::string rows = rows_text(executor_->sent_share_of_rows()); !rows.empty()) log_.info(rows);
+    for (const std::string& text : {rows_text(executor_->sent_share_of_rows()), traced_->slowest_text()})
+      if (!text.empty()) log_.info(text);
   }
 
   int loop() {

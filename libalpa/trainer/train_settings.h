@@ -34,6 +34,7 @@ struct TrainSettings {
   std::filesystem::path trace;          ///< measured timeline of one step (Chrome trace); "": none
   std::int64_t timeline_steps = 0;      ///< kept in the run's folder (measured_steps.h); 0: none
   int node = 0;                         ///< of this rank, among the nodes of the job
+  std::string node_name;                ///< likewise, its name
   int ranks_on_node = 1;
 };
 

@@ -30,10 +30,11 @@ class TracedStepsOfARun : public testing::Test {
 
   /// Trains up to that step.
   void run(TracedSteps& steps, std::int64_t first, std::int64_t last) const {
-    const Timeline timeline = simulate(lowered_.program, CostModel(small_cluster(4)), Overlap::none, true);
+    const std::vector<RankRows> rows =
+        simulated_ranks(lowered_.program, CostModel(small_cluster(4)), traced_ranks(lowered_.program));
     for (std::int64_t step = first; step <= last; ++step)
       if (steps.has(step))
-        steps.add({step, 2.0 + static_cast<double>(step), 0, timeline.rows});
+        steps.add(step, 2.0 + static_cast<double>(step), {rows, {1'000, 1'000, 1'000, 3'000}});
       else if (steps.has(step - 1))
         steps.add_between(step, 1.0 + static_cast<double>(step));
   }
@@ -86,6 +87,14 @@ TEST_F(TracedStepsOfARun, AreWrittenWithThoseBetweenAsSoonAsTheyAreComplete) {
   EXPECT_EQ(found.steps[1].step_s, 7);
   EXPECT_EQ(found.steps[1].next_step_s, 7);
   EXPECT_TRUE(std::filesystem::exists(measured_plan_path(folder_.path())));
+}
+
+TEST_F(TracedStepsOfARun, SayWhichRankComputesLongest) {
+  TracedSteps steps = of_run(0, 100);
+  EXPECT_EQ(steps.slowest_text(), "");
+  run(steps, 1, 5);
+  EXPECT_EQ(steps.slowest_text(),
+            "rank 3 on node 0 computes 3.0 us a step, 3.00 times as long as the other ranks of its mesh");
 }
 
 TEST_F(TracedStepsOfARun, AreThoseThereAreWhereItStopsEarly) {

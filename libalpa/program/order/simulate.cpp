@@ -3,12 +3,12 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <array>
 #include <queue>
 
 #include "libalpa/base/infinity.h"
 #include "libalpa/base/overloaded.h"
 #include "libalpa/program/order/exchange_times.h"
+#include "libalpa/program/order/occupation.h"
 #include "libalpa/program/order/shared_network.h"
 #include "libalpa/program/order/slowed_computation.h"
 #include "libalpa/sharding/node_price.h"
@@ -94,61 +94,6 @@ double seconds_of(const Program& program, const MeshProgram& stage, const Instru
       instruction.body);
 }
 
-/// How a mesh spends its time, by what its lanes do one after another; apart from that what hides behind
-/// computation, and transfers behind collectives.
-class Occupation {
- public:
-  Occupation(MeshTime& time, HiddenTime& hidden) : time_(time), hidden_(hidden) {}
-
-  /// Something of that kind runs; starts come in order.
-  void runs(TimeKind kind, double start_s, double end_s) {
-    advance(start_s);
-    double& until = until_[static_cast<std::size_t>(kind)];
-    until = std::max(until, end_s);
-  }
-
-  /// The same where the end is not known yet.
-  void begins(TimeKind kind, double start_s) {
-    advance(start_s);
-    ++under_way_[static_cast<std::size_t>(kind)];
-  }
-  void ends(TimeKind kind, double end_s) {
-    advance(end_s);
-    --under_way_[static_cast<std::size_t>(kind)];
-  }
-
-  void finish(double step_s) { advance(step_s); }
-
- private:
-  bool is_busy(TimeKind kind) const {
-    const auto k = static_cast<std::size_t>(kind);
-    return until_[k] > now_s_ || under_way_[k] > 0;
-  }
-
-  void advance(double to_s) {
-    while (now_s_ < to_s) {
-      double next_s = to_s;
-      for (const double until : until_)
-        if (until > now_s_) next_s = std::min(next_s, until);
-      (is_busy(TimeKind::compute)      ? time_.compute_s
-       : is_busy(TimeKind::collective) ? time_.collective_s
-       : is_busy(TimeKind::transfer)   ? time_.transfer_s
-                                       : time_.idle_s) += next_s - now_s_;
-      if (is_busy(TimeKind::compute) && is_busy(TimeKind::collective))
-        hidden_.collective_s += next_s - now_s_;
-      if ((is_busy(TimeKind::compute) || is_busy(TimeKind::collective)) && is_busy(TimeKind::transfer))
-        hidden_.transfer_s += next_s - now_s_;
-      now_s_ = next_s;
-    }
-  }
-
-  MeshTime& time_;
-  HiddenTime& hidden_;
-  std::array<double, 3> until_{};   ///< [TimeKind] when the last of that kind ends whose end is known
-  std::array<int, 3> under_way_{};  ///< [TimeKind] others
-  double now_s_ = 0;
-};
-
 }  // namespace
 
 GroupShape all_devices(const Program& program) {
@@ -187,10 +132,10 @@ double least_seconds_of_exchanges(const Program& program, const CostModel& costs
 
 /// So many steps after each other, with the rows of the last.
 Timeline simulate_steps(const Program& program, const CostModel& costs, Overlap overlap, int steps,
-                        bool keep_rows) {
+                        bool keep_rows, const Coordinates& at) {
   const std::vector<Dependences> waits = dependences(program);
   std::vector<std::vector<std::vector<double>>> seconds;  // [mesh][segment][instruction]
-  std::vector<std::vector<std::vector<bool>>> runs_here;  // likewise: on the devices that own the most
+  std::vector<std::vector<std::vector<bool>>> runs_here;  // likewise: on these devices
   Timeline timeline;
   timeline.meshes.resize(program.meshes.size());
   timeline.hidden.resize(program.meshes.size());
@@ -200,12 +145,11 @@ Timeline simulate_steps(const Program& program, const CostModel& costs, Overlap 
     seconds.emplace_back();
     runs_here.emplace_back();
     const bool has_owners = mesh.has_owners();
-    const std::vector<int> fullest = mesh.fullest_coordinate();
     for (const Segment& segment : mesh.segments) {
       seconds.back().push_back(instruction_seconds(program, mesh, segment, costs));
       std::vector<bool>& runs = runs_here.back().emplace_back();
       for (const Instruction& instruction : segment.instructions)
-        runs.push_back(!has_owners || owner_of(mesh, instruction).is_at(fullest));
+        runs.push_back(!has_owners || owner_of(mesh, instruction).is_at(at[m]));
     }
     occupations.emplace_back(timeline.meshes[m], timeline.hidden[m]);
   }
@@ -276,12 +220,11 @@ Timeline simulate_steps(const Program& program, const CostModel& costs, Overlap 
 /// Steps after which those that overlap each other follow at equal distances.
 constexpr int kStepsToBeSteady = 3;
 
-}  // namespace
-
-Timeline simulate(const Program& program, const CostModel& costs, Overlap overlap, bool keep_rows) {
-  if (!program.defers_updates) return simulate_steps(program, costs, overlap, 1, keep_rows);
-  const Timeline before = simulate_steps(program, costs, overlap, kStepsToBeSteady, false);
-  Timeline all = simulate_steps(program, costs, overlap, kStepsToBeSteady + 1, keep_rows);
+Timeline simulated(const Program& program, const CostModel& costs, Overlap overlap, bool keep_rows,
+                   const Coordinates& at) {
+  if (!program.defers_updates) return simulate_steps(program, costs, overlap, 1, keep_rows, at);
+  const Timeline before = simulate_steps(program, costs, overlap, kStepsToBeSteady, false, at);
+  Timeline all = simulate_steps(program, costs, overlap, kStepsToBeSteady + 1, keep_rows, at);
   const auto take = [](double& seconds, double earlier_s) {
     seconds = std::max(0.0, seconds - earlier_s);  // a rounding may leave less than nothing
   };
@@ -302,6 +245,22 @@ Timeline simulate(const Program& program, const CostModel& costs, Overlap overla
   const double begin_s = std::ranges::min(all.rows, {}, &TimelineRow::start_s).start_s;
   for (TimelineRow& row : all.rows) row.start_s -= begin_s;
   return all;
+}
+
+}  // namespace
+
+Coordinates fullest_coordinates(const Program& program) {
+  Coordinates at;
+  for (const MeshProgram& mesh : program.meshes) at.push_back(mesh.fullest_coordinate());
+  return at;
+}
+
+Timeline simulate(const Program& program, const CostModel& costs, const Coordinates& at) {
+  return simulated(program, costs, program.overlap, true, at);
+}
+
+Timeline simulate(const Program& program, const CostModel& costs, Overlap overlap, bool keep_rows) {
+  return simulated(program, costs, overlap, keep_rows, fullest_coordinates(program));
 }
 
 Timeline simulate(const Program& program, const CostModel& costs, bool keep_rows) {

@@ -4,12 +4,10 @@
 
 #include "libalpa/cluster/cost_model.h"
 #include "libalpa/program/order/step_walk.h"
+#include "libalpa/program/order/time_kind.h"
 #include "libalpa/program/program.h"
 
 namespace alpa {
-
-/// What an instruction spends its time on.
-enum class TimeKind { compute, collective, transfer };
 
 /// One instruction's run on one mesh: a row of the planned (or measured) timeline.
 struct TimelineRow {
@@ -38,6 +36,13 @@ struct Timeline {
 /// are of the last of them, and what goes on beside the next may end after step_s.
 Timeline simulate(const Program&, const CostModel&, Overlap, bool keep_rows = false);
 Timeline simulate(const Program&, const CostModel&, bool keep_rows = false);  ///< as the program says
+
+/// Places of devices in their meshes.
+using Coordinates = Indexed<MeshIndex, std::vector<int>>;
+Coordinates fullest_coordinates(const Program&);  ///< MeshProgram::fullest_coordinate
+
+/// The same with the rows of the devices there, which own other rows than the fullest do.
+Timeline simulate(const Program&, const CostModel&, const Coordinates&);
 
 /// What a plan's prediction says of each transfer.
 std::vector<TransferPrediction> transfer_predictions(const Program&, const CostModel&);

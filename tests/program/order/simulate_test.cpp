@@ -5,12 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <numeric>
 #include <set>
 
 #include "libalpa/planner/stage/mesh_costs.h"
-#include "libalpa/program/order/trace.h"
 #include "tests/program/naive_order.h"
 #include "tests/support/device_transfers.h"
 #include "tests/support/index_literals.h"
@@ -376,25 +374,6 @@ TEST(Simulator, PricesAGlobalSumByTheScalarsInIt) {
   auto& scalars = std::get<GlobalSum>(sum->body).scalars;
   scalars.resize(1000, scalars[0]);
   EXPECT_DOUBLE_EQ(seconds(), costs.collective_seconds(CollectiveKind::all_reduce, {1, 4}, 4000, 4));
-}
-
-TEST(Trace, HasOneEventPerInstructionThatRuns) {
-  const Lowered lowered = two_stages_of_two();
-  const Timeline timeline = simulate(lowered.program, CostModel(small_cluster(4)), Overlap::none, true);
-  std::size_t runs = 0;
-  for (const MeshProgram& stage : lowered.program.meshes)
-    for (const SegmentRun& run : stage.schedule) runs += stage.segment_of(run).instructions.size();
-  EXPECT_EQ(timeline.rows.size(), runs);
-  const nlohmann::json trace = nlohmann::json::parse(
-      chrome_trace(TimelineKind::planned, timeline.rows, lowered.program, lowered.graph));
-  std::size_t events = 0;
-  for (const nlohmann::json& event : trace.at("traceEvents")) {
-    if (event.at("ph") != "X") continue;
-    ++events;
-    EXPECT_TRUE(event.contains("name") && event.contains("ts") && event.contains("dur") &&
-                event.contains("tid"));
-  }
-  EXPECT_EQ(events, runs);
 }
 
 }  // namespace
