@@ -34,11 +34,14 @@ class TokenEncoder {
 ///     decode(encode(text)) == text for every text, but where the file asks for a normalizer (NFC), a space
 ///     before the text, or pieces to be left out;
 ///   - SentencePiece takes U+FFFD for them and normalizes texts, so that spaces may change.
-/// No token is put before or behind a text. May be used by several threads at once.
+/// What is a letter, a digit or a space is said by the library of regular expressions (PCRE2 10.42: Unicode
+/// 14), so that characters which are newer may be cut otherwise than elsewhere. No token is put before or
+/// behind a text. May be used by several threads at once.
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
 
+  /// The tokenizer must outlive it.
   virtual std::unique_ptr<TokenEncoder> encoder(SpecialTokens = SpecialTokens::are_text) const = 0;
 
   /// The ids of a whole text. Throws Error(input) where a part of it is longer than an encoder takes.

@@ -135,7 +135,8 @@ TEST(ByteLevelBpe, RefusesIdsThatNoTokenHas) {
 }
 
 TEST(ByteLevelBpe, RefusesAWordThatDoesNotEnd) {
-  const auto encoder = stored_tokenizer("gpt2")->encoder();
+  const auto tokenizer = stored_tokenizer("gpt2");
+  const auto encoder = tokenizer->encoder();
   Ids ids;
   const std::string piece(8 << 20, 'x');
   EXPECT_THAT(
