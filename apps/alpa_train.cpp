@@ -176,11 +176,13 @@ int main(int argc, char** argv) {
   TrainSettings& train = settings.train;
   App app("alpa-train", "train a model exactly as a plan says, on the ranks of an MPI job");
   app.argument("PLAN.h5", settings.plan, "plan written by alpa-plan; it holds the model")
-      .option("--data", train.data,
-              "text file (its bytes are tokens), llm.c or Megatron token file, HDF5 file with /tokens, or "
-              "tokens that are drawn: synthetic:VOCABULARY or synthetic:VOCABULARY:LENGTH. For a model with "
-              "inputs "
-              "of its own: HDF5 file with a dataset for each, or synthetic or synthetic:SAMPLES")
+      .option(
+          "--data", train.data,
+          "text file (its bytes are tokens), llm.c or Megatron token file, HDF5 file with /tokens, a mix of "
+          "such (MIX.toml), or "
+          "tokens that are drawn: synthetic:VOCABULARY or synthetic:VOCABULARY:LENGTH. For a model with "
+          "inputs "
+          "of its own: HDF5 file with a dataset for each, or synthetic or synthetic:SAMPLES")
       .reads([&train] { return data_files(train.data); })
       .required()
       .option(

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "libalpa/base/error.h"
+#include "libalpa/dataset/mixed_tokens.h"
 #include "libalpa/dataset/token_formats.h"
 
 namespace alpa {
@@ -56,6 +57,7 @@ std::unique_ptr<TokenSource> open_file(const fs::path& path) {
 std::unique_ptr<TokenSource> open_tokens(const std::string& data) {
   constexpr std::string_view synthetic = "synthetic:";
   if (data.starts_with(synthetic)) return make_synthetic_tokens(data.substr(synthetic.size()));
+  if (names_mix(data)) return open_mixed_tokens(data);
   auto source = open_file(data);
   if (source->size() == 0)
     throw Error(ErrorKind::input, fmt::format("'{}' is empty", data), "check the path");
@@ -64,6 +66,11 @@ std::unique_ptr<TokenSource> open_tokens(const std::string& data) {
 
 std::vector<fs::path> data_files(const std::string& data) {
   if (data.empty()) return {};
+  if (names_mix(data)) {
+    std::vector<fs::path> files = mixed_files(data);
+    files.push_back(data);
+    return files;
+  }
   if (!is_megatron_pair(data)) return {data};
   return {data, with_ending(data, ".idx"), with_ending(data, ".bin")};
 }

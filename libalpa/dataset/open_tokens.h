@@ -12,6 +12,8 @@ namespace alpa {
 ///   - "synthetic:VOCABULARY[:LENGTH]": drawn tokens (LENGTH 2^24 unless given), of which every second
 ///   follows
 ///     from the one before it, so that there is something to learn;
+///   - a mix of the others, MIX.toml: tables [[source]] with `data`, beside that file, `weight` and `repeat`,
+///   how often its tokens may come (1), see MixedTokens;
 ///   - an HDF5 file with the one-dimensional integer dataset /tokens;
 ///   - a token file of llm.c (header of 256 integers, then 16- or 32-bit tokens);
 ///   - a Megatron token file: the .bin, its .idx, or the path without either;
@@ -21,7 +23,8 @@ namespace alpa {
 /// (JSON lines, Parquet, anything binary).
 std::unique_ptr<TokenSource> open_tokens(const std::string& data);
 
-/// The files behind such a name: itself, and those that make it a Megatron pair; {} where it is "".
+/// The files behind such a name: itself, and those that make it a Megatron pair, or that it mixes; {} where
+/// it is "".
 std::vector<std::filesystem::path> data_files(const std::string& data);
 
 }  // namespace alpa

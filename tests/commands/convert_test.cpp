@@ -89,6 +89,28 @@ TEST_F(Conversions, OfATextGivesTheTrainingThatTheTextGives) {
   EXPECT_EQ(numbers("text", "loss"), numbers("hdf5", "loss"));
 }
 
+TEST_F(Conversions, MayBeMixedAndGoOnWhereTheyWere) {
+  std::string squares, signs;  // bytes below the model's vocabulary of 64
+  for (int i = 0; i < 2000; ++i) {
+    squares += std::to_string(i * i) + " ";
+    signs += std::string(1, static_cast<char>('!' + i % 15)) + " ";
+  }
+  write("squares.txt", squares);
+  write("signs.txt", signs);
+  write("mix.toml",
+        "[[source]]\ndata = \"squares.txt\"\nweight = 0.8\n[[source]]\ndata = \"signs.txt\"\nweight = 0.2\n");
+  make_plan("serial", "--method serial");
+  train_on("mix.toml", "serial", 1, "whole");
+  const std::string halves = "alpa-train serial.h5 --data mix.toml --run-dir halves --steps ";
+  ASSERT_EQ(run(halves + "10").status, 0);
+  const CommandResult resumed = run(halves + "20 --resume must");
+  ASSERT_EQ(resumed.status, 0) << resumed.output;
+  EXPECT_THAT(resumed.output, HasSubstr("mix 'mix.toml', "));
+  EXPECT_EQ(numbers("halves", "loss"), numbers("whole", "loss"));
+  write("signs.txt", squares);
+  EXPECT_EQ(run(halves + "30 --resume must").status, 3) << "other data";
+}
+
 TEST_F(Conversions, OfTextsHasTokensThatAModelLearnsFromAndTheirTokenizer) {
   write("corpus/a.txt", "a rose is a rose");
   write("corpus/b.jsonl", "{\"text\": \"is a\"}\n{\"text\": \"rose\", \"id\": 1}\n");
