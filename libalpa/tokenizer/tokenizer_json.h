@@ -34,8 +34,8 @@ struct ByteLevelBpe {
   std::vector<SplitStep> splits;
   std::optional<std::size_t> space_before;  ///< which of `splits` a space is put before pieces that begin
                                             ///< with none (add_prefix_space); splits.size(): before words
-  bool whole_words_are_tokens = false;  ///< a word that is a token is not merged (ignore_merges)
-  bool composes = false;                ///< texts are brought to NFC
+  bool whole_words_are_tokens = false;      ///< a word that is a token is not merged (ignore_merges)
+  bool composes = false;                    ///< texts are brought to NFC
 };
 
 /// Throws Error(input) that names the file and the field.
