@@ -164,6 +164,16 @@ std::vector<std::string> lines_of(const std::filesystem::path& path) {
   return lines;
 }
 
+/// The operators that a list of alpa-plan --missing names; one that names others alone is another file.
+Workload missing_part(Workload work, const std::filesystem::path& list) {
+  const std::vector<std::string> signatures = lines_of(list);
+  Workload part = only(std::move(work), signatures);
+  if (part.operators.empty() && !signatures.empty())
+    throw Error(ErrorKind::input, fmt::format("'{}' lists no operator of this model", list.string()),
+                "the file that alpa-plan --missing wrote for it");
+  return part;
+}
+
 void report(const Settings& settings, const ParallelRun& run, const std::vector<NodeSample>& nodes) {
   if (run.session.rank() != 0) return;
   if (settings.check) std::fputs(node_table(nodes).c_str(), stdout);
@@ -265,7 +275,7 @@ int profile_rank(Settings settings, const ParallelRun& run, const std::string& c
   }
 
   Workload work = workload(graphs, profile.cluster);
-  if (!settings.missing.empty()) work = only(std::move(work), lines_of(settings.missing));
+  if (!settings.missing.empty()) work = missing_part(std::move(work), settings.missing);
   std::vector<int> places = places_of(machines.node_names, profile);
   const MeasureResult result = measure(work, std::move(profile), instrument, settings.measure,
                                        surroundings(settings, run, std::move(places), command_line));

@@ -54,6 +54,10 @@ int train_rank(Settings settings, const ParallelRun& rank, const std::string& co
     GraphBatching batching = planned.model.graphs[0].batching;
     if (settings.train.graphs.policy) batching.policy = settings.train.graphs.policy;
     settings.train.graphs = batching;
+  } else if (settings.train.graphs.policy) {
+    throw Error(ErrorKind::usage,
+                fmt::format("--batching is given, and '{}' is no model over graphs", planned.model.name),
+                "leave it out: it says which vertices of a graph are computed together");
   }
   if (settings.train.end_time_s <= 0) settings.train.end_time_s = rank.environment.job_end_time_s;
   settings.train.node = rank.session.node();
@@ -61,8 +65,8 @@ int train_rank(Settings settings, const ParallelRun& rank, const std::string& co
   settings.train.ranks_on_node = rank.session.ranks_on_node();
   const bool emulated = settings.device.device == DeviceKind::emulated;
   if (!emulated && !settings.profile.empty())
-    throw Error(ErrorKind::usage, "--profile is given, but computation takes the time that it takes",
-                "--device emulated, or leave it out");
+    throw Error(ErrorKind::usage, "--profile is given, and is for --device emulated alone",
+                "leave it out: computation takes the time that it takes");
   const PlanCosts emulation = costs_of(planned.plan, settings.profile);
   const JobRanks job(settings.device, rank, &planned.plan.cluster, settings.file_timeout_s);
   const TrainRanks ranks = job.ranks(emulated ? &emulation.costs : nullptr);

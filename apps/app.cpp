@@ -3,19 +3,18 @@
 #include <fmt/core.h>
 #include <mpi.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cassert>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
 #include <optional>
 #include <string_view>
 
 #include "apps/bash_completion.h"
 #include "apps/build_facts.h"
 #include "apps/check_files.h"
+#include "apps/command_line.h"
 #include "apps/manual_page.h"
 #include "libalpa/base/error.h"
 #include "libalpa/base/fingerprint.h"
@@ -79,72 +78,6 @@ std::string version_text(const std::string& name) {
       text_of(best_instruction_set()));
 }
 
-/// One command's settings as CLI11 parses them: texts by name, applied later.
-struct Parsed {
-  NamedCommand command;
-  CLI::App* cli = nullptr;
-  std::vector<std::pair<const Setting*, CLI::Option*>> options = {};
-
-  bool is_given(std::string_view name) const {
-    return std::ranges::any_of(
-        options, [&](const auto& each) { return each.first->name == name && each.second->count() > 0; });
-  }
-};
-
-void register_settings(Parsed& parsed) {
-  parsed.cli->allow_extras();
-  parsed.cli->set_help_flag();
-  for (const Setting& setting : parsed.command.command->settings()) {
-    const std::string names = setting.name == "--help" ? "-h,--help" : setting.name;
-    CLI::Option* option = setting.is_flag() ? parsed.cli->add_flag(names) : parsed.cli->add_option(names);
-    // Extra positionals are reported as such, not taken for a second value.
-    if (!setting.is_flag())
-      option->expected(setting.takes_several && setting.is_argument() ? CLI::detail::expected_max_vector_size
-                                                                      : 1);
-    if (!setting.is_argument() || setting.takes_several)
-      option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-    parsed.options.emplace_back(&setting, option);
-  }
-}
-
-[[noreturn]] void refuse_extra(const Parsed& parsed, const std::string& extra) {
-  if (!extra.starts_with("-"))
-    throw Error(ErrorKind::usage, fmt::format("unexpected argument '{}'", extra), "see --help");
-  std::vector<std::string> names;
-  for (const Setting& setting : parsed.command.command->settings())
-    if (!setting.is_argument()) names.push_back(setting.name);
-  const std::string given = extra.substr(0, extra.find('='));
-  const std::string near = nearest_name(given, names);
-  throw Error(ErrorKind::usage, fmt::format("unknown option '{}'", given),
-              near.empty() ? "see --help" : fmt::format("did you mean '{}'?", near));
-}
-
-/// A word that is nearly a subcommand's name and no file is no file name either.
-void refuse_misspelt(const std::string& word, const std::vector<NamedCommand>& commands) {
-  std::vector<std::string> names;
-  for (std::size_t i = 1; i < commands.size(); ++i) names.push_back(commands[i].command->name());
-  const std::string near = nearest_name(word, names);
-  if (near.empty() || std::filesystem::exists(word)) return;
-  throw Error(ErrorKind::usage, fmt::format("unknown command '{}'", word),
-              fmt::format("did you mean '{}'?", near));
-}
-
-void apply(const Parsed& parsed) {
-  const std::vector<std::string> extras = parsed.cli->remaining();
-  if (!extras.empty()) refuse_extra(parsed, extras.front());
-  for (const auto& [setting, option] : parsed.options) {
-    const bool has_value = !setting->is_flag();
-    if (has_value && option->count() > 1 && !setting->takes_several)
-      throw Error(ErrorKind::usage, fmt::format("{} is given {} times", setting->name, option->count()),
-                  "give it once");
-    if (option->count() > 0)
-      for (const std::string& value : has_value ? option->results() : std::vector<std::string>{""})
-        setting->set(value);
-    else if (setting->is_required)
-      throw Error(ErrorKind::usage, fmt::format("{} is missing", setting->name), "see --help");
-  }
-}
-
 }  // namespace
 
 HangLimits hang_limits(double timeout_s) { return {0.1 * timeout_s, timeout_s}; }
@@ -201,24 +134,22 @@ const Command* App::parse(int argc, const char* const* argv, bool speaks) {
           {"man", HelpForm::man, "a manual page: --help-as man > page.1; man -l page.1"},
           {"bash", HelpForm::bash, "completion for bash, to be sourced"}});
   CLI::App cli;
-  std::vector<Parsed> commands;
+  std::vector<ParsedCommand> commands;
   for (const auto& subcommand : subcommands_) add_common(*subcommand);
   for (NamedCommand& command : named_commands())
     commands.push_back(
         {command, command.command == this ? &cli : cli.add_subcommand(command.command->name())});
   cli.require_subcommand(0, 1);
-  for (Parsed& command : commands) register_settings(command);
+  for (ParsedCommand& command : commands) register_settings(command);
   try {
     cli.parse(argc, argv);
   } catch (const CLI::ArgumentMismatch& error) {
-    const std::string_view text = error.what();
-    throw Error(ErrorKind::usage, fmt::format("{}: a value is missing", text.substr(0, text.find(':'))),
-                "see --help");
+    refuse_without_value(error.what(), commands);
   } catch (const CLI::ParseError& error) {
     throw Error(ErrorKind::usage, error.what(), "see --help");
   }
-  const Parsed* chosen = &commands[0];
-  for (const Parsed& command : commands)
+  const ParsedCommand* chosen = &commands[0];
+  for (const ParsedCommand& command : commands)
     if (command.cli != &cli && command.cli->parsed()) chosen = &command;
   if (chosen->is_given("--help") || chosen->is_given("--help-as") || chosen->is_given("--version")) {
     for (const auto& [setting, option] : chosen->options)
@@ -229,7 +160,7 @@ const Command* App::parse(int argc, const char* const* argv, bool speaks) {
     return nullptr;
   }
   const Command* const command = chosen->command.command;
-  if (command == this && argc > 1) refuse_misspelt(argv[1], named_commands());
+  if (command == this && argc > 1) check_first_word(argv[1], named_commands());
   apply(*chosen);
   return command;
 }

@@ -12,6 +12,10 @@ namespace alpa {
 namespace {
 
 void average_weights(const AverageSettings& settings, App& app) {
+  for (const std::filesystem::path& path : settings.checkpoints)
+    if (std::filesystem::is_directory(path))
+      throw Error(ErrorKind::usage, fmt::format("'{}' is a folder, expected checkpoints", path.string()),
+                  fmt::format("{}/checkpoints/*.h5, if it is that of a run", path.string()));
   if (settings.checkpoints.size() < 2)
     throw Error(ErrorKind::usage, "one checkpoint is given, which is its own mean", "two or more");
   if (!checkpointed_steps(settings.out).empty())

@@ -20,6 +20,9 @@ void calibrate_profile(const std::filesystem::path& run_dir, const std::filesyst
                        const std::filesystem::path& out, const Provenance& provenance, Log& log) {
   AtomicFile{out};  // a folder that cannot be written is noticed before the work
   const std::filesystem::path steps = measured_steps_path(run_dir);
+  if (!std::filesystem::is_directory(run_dir))
+    throw Error(ErrorKind::input, fmt::format("there is no folder '{}'", run_dir.string()),
+                "the folder of a run, as alpa-train was given it with --run-dir");
   if (!std::filesystem::exists(steps))
     throw Error(ErrorKind::input,
                 fmt::format("run '{}' kept no timeline: there is no '{}'", run_dir.string(), steps.string()),

@@ -49,6 +49,11 @@ std::string setting_lines(const Setting& setting) {
 
 }  // namespace
 
+std::string Setting::described() const {
+  const std::string form = is_flag() || is_argument() ? "" : " " + value_name;
+  return fmt::format("{}{}: {}", name, form, help);
+}
+
 Command& Command::add(Setting setting) {
   assert(setting.is_argument() || setting.name.starts_with("--"));
   settings_.push_back(std::move(setting));
@@ -62,8 +67,8 @@ Command& Command::required() {
 }
 
 Command& Command::add_path(Setting setting, std::filesystem::path& value) {
-  setting.set = [name = setting.name, &value](const std::string& text) {
-    if (text.empty()) refuse_text(name, "a text that is not empty", text);
+  setting.set = [name = setting.name, about = setting.described(), &value](const std::string& text) {
+    if (text.empty()) refuse_text(name, "a text that is not empty", text, about);
     value = text;
   };
   add(std::move(setting));
@@ -98,8 +103,8 @@ Command& Command::argument(const std::string& name, std::filesystem::path& value
 
 Command& Command::add_paths(Setting setting, std::vector<std::filesystem::path>& values) {
   setting.takes_several = true;
-  setting.set = [name = setting.name, &values](const std::string& text) {
-    if (text.empty()) refuse_text(name, "a text that is not empty", text);
+  setting.set = [name = setting.name, about = setting.described(), &values](const std::string& text) {
+    if (text.empty()) refuse_text(name, "a text that is not empty", text, about);
     values.emplace_back(text);
   };
   add(std::move(setting));
@@ -181,16 +186,21 @@ std::vector<std::pair<int, std::string>> Command::statuses() const {
   return all;
 }
 
+std::string Command::usage(const std::string& full_name) const {
+  std::string line = full_name;
+  for (const Setting& setting : settings_)
+    if (setting.is_argument() || setting.is_required)
+      line += setting.is_argument() ? " " + setting.name + (setting.takes_several ? "..." : "")
+                                    : " " + setting.name + " " + setting.value_name;
+  return line + " [options]";
+}
+
 std::string Command::help(const std::string& full_name,
                           const std::vector<const Command*>& subcommands) const {
-  std::string usage = full_name, arguments, options;
-  for (const Setting& setting : settings_) {
-    if (setting.is_argument() || setting.is_required)
-      usage += setting.is_argument() ? " " + setting.name + (setting.takes_several ? "..." : "")
-                                     : " " + setting.name + " " + setting.value_name;
+  std::string arguments, options;
+  for (const Setting& setting : settings_)
     (setting.is_argument() ? arguments : options) += setting_lines(setting);
-  }
-  std::string text = fmt::format("{}: {}\n\nusage: {} [options]\n", full_name, purpose_, usage);
+  std::string text = fmt::format("{}: {}\n\nusage: {}\n", full_name, purpose_, usage(full_name));
   for (const Command* subcommand : subcommands)
     text += fmt::format("       {} {} ...  (--help says more)\n", full_name, subcommand->name());
   if (!arguments.empty()) text += "\n" + arguments;

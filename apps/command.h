@@ -39,6 +39,7 @@ struct Setting {
 
   bool is_argument() const { return name[0] != '-'; }
   bool is_flag() const { return value_name.empty(); }
+  std::string described() const;  ///< "--out PATH: plan to write"
 };
 
 /// What a command takes and runs. Options are long ones (--help is -h too). References must live until the
@@ -120,6 +121,9 @@ class Command {
   const std::vector<std::pair<std::string, std::string>>& examples() const { return examples_; }
   std::vector<std::pair<int, std::string>> statuses() const;  ///< exit statuses with what they mean
   bool has_outputs() const;                                   ///< files that are written
+
+  /// "alpa-plan MODEL.toml --out PATH [options]"
+  std::string usage(const std::string& full_name) const;
 
   /// purpose, usage, arguments, options, exit statuses, examples. `full_name` begins with the program's name.
   std::string help(const std::string& full_name, const std::vector<const Command*>& subcommands) const;

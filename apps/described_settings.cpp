@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cassert>
 #include <charconv>
+#include <cmath>
 #include <utility>
 
 #include "libalpa/base/error.h"
@@ -74,36 +75,54 @@ class SettingFromText final : public OptionsVisitor {
  private:
   bool is_it(const OptionText& about) const { return option_name(about.name) == option_; }
 
+  /// "--steps N: end after that many steps of the run"
+  std::string described(const OptionText& about, std::string_view form) const {
+    return fmt::format("{} {}: {}", option_, form, about.help);
+  }
+
+  /// What to give in place of a text that is no such number: that number, where it is one written otherwise.
   template <class Number>
-  Number parsed(const std::string& text, const Range& range) const {
+  std::string number_meant(const OptionText& about, std::string_view form, const std::string& text) const {
+    double value = 0;
+    const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+    const bool is_whole = code == std::errc{} && end == text.data() + text.size() &&
+                          value == std::floor(value) && std::abs(value) < 1e15 && about.range.contains(value);
+    return std::is_integral_v<Number> && is_whole && form == "N" ? fmt::format("{} {:.0f}", option_, value)
+                                                                 : described(about, form);
+  }
+
+  template <class Number>
+  Number parsed(const OptionText& about, std::string_view form, const std::string& text) const {
+    const Range& range = about.range;
     Number value{};
     const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (code == std::errc{} && end == text.data() + text.size() && range.contains(static_cast<double>(value)))
       return value;
     const std::string kind = std::is_integral_v<Number> ? "an integer" : "a number";
     const std::string bounds = range_text(range);
-    refuse_text(option_, bounds.empty() ? kind : kind + ", " + bounds, text);
+    refuse_text(option_, bounds.empty() ? kind : kind + ", " + bounds, text,
+                number_meant<Number>(about, form, text));
   }
 
   void integer(const OptionText& about, std::int64_t& value) override {
-    if (is_it(about)) value = parsed<std::int64_t>(text_, about.range);
+    if (is_it(about)) value = parsed<std::int64_t>(about, "N", text_);
   }
   void integers(const OptionText& about, std::vector<std::int64_t>& values) override {
     if (!is_it(about)) return;
     values.clear();
     for (std::size_t begin = 0; begin <= text_.size();) {
       const std::size_t end = std::min(text_.find(',', begin), text_.size());
-      values.push_back(parsed<std::int64_t>(text_.substr(begin, end - begin), about.range));
+      values.push_back(parsed<std::int64_t>(about, "N,N,...", text_.substr(begin, end - begin)));
       begin = end + 1;
     }
   }
   void number(const OptionText& about, double& value) override {
-    if (is_it(about)) value = parsed<double>(text_, about.range);
+    if (is_it(about)) value = parsed<double>(about, "X", text_);
   }
   void boolean(const OptionText& about, bool& value) override { value |= is_it(about); }
   void string(const OptionText& about, std::string& value) override {
     if (!is_it(about)) return;
-    if (text_.empty()) refuse_text(option_, "a text that is not empty", text_);
+    if (text_.empty()) refuse_text(option_, "a text that is not empty", text_, described(about, about.form));
     value = text_;
   }
   void word(const OptionText& about, std::size_t& chosen, const Words& words) override {

@@ -8,6 +8,7 @@
 #include "libalpa/base/byte_progress.h"
 #include "libalpa/base/error.h"
 #include "libalpa/base/units.h"
+#include "libalpa/base/unreadable_file.h"
 #include "libalpa/checkpoint/run_folder.h"
 
 namespace alpa {
@@ -62,8 +63,7 @@ void verify_checkpoints(const std::vector<fs::path>& paths, Log& log) {
   std::vector<fs::path> files;
   for (const fs::path& path : paths)
     for (fs::path& file : checkpoints_at(path)) {
-      if (is_gone(file))
-        throw Error(ErrorKind::input, fmt::format("there is no file '{}'", file.string()), "check the path");
+      if (is_gone(file)) throw unreadable_file(file, "No such file or directory");
       files.push_back(std::move(file));
     }
   std::int64_t bytes = 0;

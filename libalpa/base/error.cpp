@@ -1,9 +1,9 @@
 #include "libalpa/base/error.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "libalpa/base/names.h"
+#include "libalpa/base/other_tools.h"
 
 namespace alpa {
 
@@ -27,28 +27,35 @@ void Error::compose() {
 
 namespace {
 
-int edit_distance(const std::string& a, const std::string& b) {
-  std::vector<int> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), 0);
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    int diagonal = row[0];
-    row[0] = static_cast<int>(i);
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const int substituted = diagonal + (a[i - 1] != b[j - 1]);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substituted});
+/// Letters to change, add, leave out or exchange with the next.
+std::size_t edit_distance(const std::string& a, const std::string& b) {
+  std::vector<std::vector<std::size_t>> rows(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
+  for (std::size_t i = 0; i <= a.size(); ++i)
+    for (std::size_t j = 0; j <= b.size(); ++j) {
+      if (i == 0 || j == 0) {
+        rows[i][j] = i + j;
+        continue;
+      }
+      const bool differs = a[i - 1] != b[j - 1];
+      rows[i][j] = std::min({rows[i - 1][j] + 1, rows[i][j - 1] + 1, rows[i - 1][j - 1] + differs});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        rows[i][j] = std::min(rows[i][j], rows[i - 2][j - 2] + 1);
     }
-  }
-  return row[b.size()];
+  return rows[a.size()][b.size()];
 }
 
 }  // namespace
 
 std::string nearest_name(const std::string& wrong, const std::vector<std::string>& names) {
-  std::string best;
-  int best_distance = static_cast<int>(std::max<std::size_t>(2, wrong.size() / 3)) + 1;
+  std::string best = known_by_others_as(wrong, names);
+  if (!best.empty()) return best;
+  const std::string plain = plain_word(wrong);
+  std::size_t best_distance = (plain.size() < 4 ? 1 : std::max<std::size_t>(2, plain.size() / 3)) + 1;
   for (const std::string& name : names) {
-    const int distance = edit_distance(wrong, name);
+    const std::string known = plain_word(name);
+    const std::size_t distance = edit_distance(plain, known);
+    // Of a short word, half of the letters may be others, but not the first.
+    if (2 * distance >= plain.size() && plain[0] != known[0]) continue;
     if (distance < best_distance) {
       best_distance = distance;
       best = name;

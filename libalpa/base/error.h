@@ -57,8 +57,9 @@ decltype(auto) in_step(const Step& step, Body&& body) {
   }
 }
 
-/// The name of `names` closest to `wrong` by edit distance, or "" when none is near.
-/// Used for "did you mean ...".
+/// What `wrong` was meant to be of `names`, or "": what other tools call so, else the name that fewest slips
+/// of the pen make of it, few for its length; capitals, dashes and underscores make no difference. Used for
+/// "did you mean ...".
 std::string nearest_name(const std::string& wrong, const std::vector<std::string>& names);
 
 }  // namespace alpa

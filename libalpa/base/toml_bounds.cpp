@@ -58,6 +58,7 @@ class BoundsScan {
 
   void count_structure(char c) {
     if (in_header_ && c == '.' && last_ == '[') refuse("expected the name of a table");
+    if (in_header_ && c == '\n') refuse("expected ']', which ends the name of a table");
     if (in_header_ && c != ' ' && c != '\t' && c != '.' && c != '[' && c != ']' && !is_bare_key(c))
       refuse("expected the name of a table");
     switch (c) {

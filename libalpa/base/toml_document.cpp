@@ -1,18 +1,24 @@
 #include "libalpa/base/toml_document.h"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cassert>
 #include <cerrno>
+#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <fstream>
 
 #include "libalpa/base/error.h"
 #include "libalpa/base/names.h"
+#include "libalpa/base/other_tools.h"
 #include "libalpa/base/toml_bounds.h"
 #include "libalpa/base/toml_node.h"
+#include "libalpa/base/toml_purpose.h"
+#include "libalpa/base/toml_syntax.h"
+#include "libalpa/base/unreadable_file.h"
 
 namespace alpa {
 namespace {
@@ -38,25 +44,50 @@ std::string in_table(const TomlNode& table) {
   return path.empty() ? "" : " in " + toml_quoted(path);
 }
 
-std::string unknown_key_text(const TomlNode& table, const std::string& key) {
-  std::string text = fmt::format("unknown key {}{}", toml_quoted(key), in_table(table));
+/// `lists`: whether it names the keys of the table where nothing better is known.
+std::string unknown_key_text(const TomlNode& table, const TomlNode& child, bool lists) {
+  const std::string text = fmt::format("unknown key {}{}", toml_quoted(child.key), in_table(table));
+  const std::string where = where_set(child.key);
+  const bool is_value = child.kind != TomlKind::table && child.kind != TomlKind::array;
+  if (is_value && is_set_elsewhere(child.key)) return fmt::format("{}; try: {}", text, where);
   const std::vector<std::string> known(table.asked.begin(), table.asked.end());
-  const std::string nearest = nearest_name(key, known);
+  const std::string nearest = nearest_name(child.key, known);
   if (!nearest.empty()) return fmt::format("{}; did you mean '{}'?", text, nearest);
-  if (known.empty()) return text;
-  text += "; known here:";
-  for (const std::string& name : known) text += (&name == &known.front() ? " " : ", ") + name;
-  return text;
+  if (!where.empty()) return fmt::format("{}; try: {}", text, where);
+  return known.empty() || !lists ? text : fmt::format("{}; known here: {}", text, fmt::join(known, ", "));
 }
 
 void note_unknown_keys(const TomlNode& node, std::vector<TomlFault>& faults) {
+  bool lists = true;
   for (const TomlNode& child : node.children) {
     if (faults.size() >= kMostFaultsKept) return;
-    if (child.is_known)
+    if (child.is_known) {
       note_unknown_keys(child, faults);
-    else if (node.kind == TomlKind::table)
-      faults.push_back({child.key_location, unknown_key_text(node, child.key)});
+    } else if (node.kind == TomlKind::table) {
+      faults.push_back({child.key_location, unknown_key_text(node, child, lists)});
+      lists &= faults.back().text.find("; known here: ") == std::string::npos;
+    }
   }
+}
+
+std::string refusal_text(const TomlNode& node, const std::string& expected) {
+  return fmt::format("{}: expected {}, got {}", toml_quoted(toml_path(node)), expected,
+                     toml_value_text(node));
+}
+
+/// How a number should have been written that was not: "; write 8"; "" where nobody can tell.
+std::string number_hint(const TomlNode& node, bool is_integer) {
+  if (node.kind == TomlKind::number && is_integer && node.number == std::floor(node.number) &&
+      std::abs(node.number) < 1e15)
+    return fmt::format("; write {:.0f}", node.number);
+  if (node.kind != TomlKind::string || node.string.empty() || node.string[0] < '0' || node.string[0] > '9')
+    return "";
+  double value = 0;
+  const char* const end = node.string.data() + node.string.size();
+  const auto [rest, code] = std::from_chars(node.string.data(), end, value);
+  if (code != std::errc{}) return "";
+  return rest == end ? fmt::format("; write {} without quotes", node.string)
+                     : "; write a number alone, in the unit of the key";
 }
 
 std::string joined(std::span<const std::string_view> words) {
@@ -73,6 +104,7 @@ TomlDocument& TomlDocument::operator=(TomlDocument&&) noexcept = default;
 TomlDocument::~TomlDocument() = default;
 
 TomlDocument TomlDocument::parse(std::string_view text, const std::string& file_name) {
+  check_is_toml_text(text, file_name);
   check_toml_bounds(text, file_name);
   return TomlDocument(parse_toml(text, file_name));
 }
@@ -84,6 +116,8 @@ void TomlDocument::fault(TomlLocation location, const std::string& text) { note(
 std::size_t TomlDocument::fault_count() const { return content_->faults.size(); }
 
 void TomlDocument::finish() {
+  if (const std::string mistaken = mistaken_purpose(content_->root); !mistaken.empty())
+    throw Error(ErrorKind::input, fmt::format("{}: {}", content_->file_name, mistaken));
   std::vector<TomlFault> faults = content_->faults;
   note_unknown_keys(content_->root, faults);
   if (faults.empty()) return;
@@ -106,19 +140,19 @@ void TomlDocument::finish() {
 }
 
 TomlDocument read_toml(const std::filesystem::path& path) {
-  const auto refuse = [&](const std::string& why) {
-    throw Error(ErrorKind::input, fmt::format("cannot read '{}': {}", path.string(), why), "check the path");
-  };
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
-  if (!std::filesystem::exists(status)) refuse(error.message());
-  if (!std::filesystem::is_regular_file(status)) refuse("not a regular file");
+  if (!std::filesystem::exists(status)) throw unreadable_file(path, error.message());
+  if (!std::filesystem::is_regular_file(status)) throw unreadable_file(path, "not a regular file");
   std::ifstream file(path, std::ios::binary);
-  if (!file) refuse(std::strerror(errno));
+  if (!file) throw unreadable_file(path, std::strerror(errno));
   std::string text(kTomlMaxBytes + 1, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (file.bad()) refuse(std::strerror(errno));
+  if (file.bad()) throw unreadable_file(path, std::strerror(errno));
   text.resize(static_cast<std::size_t>(file.gcount()));
+  if (text.size() <= kTomlMaxBytes && is_blank_toml(text))
+    throw Error(ErrorKind::input, fmt::format("'{}' is empty, expected TOML", path.string()),
+                "check the path");
   return TomlDocument::parse(text, path.string());
 }
 
@@ -132,8 +166,7 @@ void TomlValue::skip() const {
 }
 
 void TomlValue::refuse(const std::string& expected) const {
-  fault(fmt::format("{}: expected {}, got {}", toml_quoted(toml_path(*node_)), expected,
-                    toml_value_text(*node_)));
+  fault(refusal_text(*node_, expected));
   skip();
 }
 
@@ -155,11 +188,12 @@ std::string TomlValue::name() const {
 }
 
 std::int64_t TomlValue::integer(Range range) const {
+  if (node_ == nullptr) return static_cast<std::int64_t>(stand_in(range));
+  if (kind() == TomlKind::integer && range.contains(node_->number)) return node_->integer;
   const std::string bounds = range_text(range);
-  const std::string expected = bounds.empty() ? "an integer" : "an integer, " + bounds;
-  if (!is(TomlKind::integer, expected)) return static_cast<std::int64_t>(stand_in(range));
-  if (range.contains(node_->number)) return node_->integer;
-  refuse(expected);
+  fault(refusal_text(*node_, bounds.empty() ? "an integer" : "an integer, " + bounds) +
+        number_hint(*node_, true));
+  skip();
   return static_cast<std::int64_t>(stand_in(range));
 }
 
@@ -168,7 +202,9 @@ double TomlValue::number(Range range) const {
   const bool is_number = kind() == TomlKind::integer || kind() == TomlKind::number;
   if (is_number && std::isfinite(node_->number) && range.contains(node_->number)) return node_->number;
   const std::string bounds = range_text(range);
-  refuse(bounds.empty() ? "a finite number" : "a finite number, " + bounds);
+  fault(refusal_text(*node_, bounds.empty() ? "a finite number" : "a finite number, " + bounds) +
+        number_hint(*node_, false));
+  skip();
   return stand_in(range);
 }
 
@@ -178,6 +214,11 @@ TomlTable TomlValue::table() const { return {content_, is(TomlKind::table, "a ta
 
 std::vector<TomlValue> TomlValue::items() const {
   std::vector<TomlValue> items;
+  if (kind() == TomlKind::table && node_->parent->parent == nullptr) {
+    fault(refusal_text(*node_, "an array") + fmt::format("; write [[{}]]", node_->key));
+    skip();
+    return items;
+  }
   if (!is(TomlKind::array, "an array")) return items;
   for (TomlNode& child : node_->children) {
     child.is_known = true;

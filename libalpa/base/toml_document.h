@@ -51,7 +51,8 @@ class TomlDocument {
 
   /// Throws one Error(input) with a line "file:line:column: ..." per fault in file order, keys that were
   /// never asked for included (with the nearest name that was); 50 lines at most. Asking for nothing more
-  /// after a fault is fine: below a value of the wrong type no key counts as unknown.
+  /// after a fault is fine: below a value of the wrong type no key counts as unknown. A file of another
+  /// purpose, a cluster where a model was expected, is one fault.
   void finish();
 
  private:
@@ -60,7 +61,7 @@ class TomlDocument {
 };
 
 /// Reads a regular file of at most 1 MiB. Throws Error(input) as TomlDocument::parse does, or where the
-/// file cannot be read.
+/// file cannot be read or is empty.
 TomlDocument read_toml(const std::filesystem::path&);
 
 /// One value of a document, or none where its key is absent. Getters of an absent value note nothing:

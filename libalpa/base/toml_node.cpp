@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <stdexcept>
 
 // Text that is not TOML reaches assertions of toml++ 3.3, and any letter outside ASCII a "cannot get here"
@@ -29,6 +30,7 @@
 
 #include "libalpa/base/error.h"
 #include "libalpa/base/names.h"
+#include "libalpa/base/toml_syntax.h"
 
 namespace alpa {
 namespace {
@@ -103,9 +105,7 @@ std::unique_ptr<TomlContent> parse_toml(std::string_view text, const std::string
   try {
     content->root = converted(toml::parse(text, file_name));
   } catch (const toml::parse_error& error) {
-    const TomlLocation at = location_of(error.source());
-    throw Error(ErrorKind::input,
-                fmt::format("{}:{}:{}: {}", file_name, at.line, at.column, error.description()));
+    throw toml_syntax_error(text, file_name, location_of(error.source()), error.description());
   } catch (const std::logic_error&) {
     throw Error(ErrorKind::input, fmt::format("{}: not TOML; the parser lost its place", file_name),
                 "check the path");
@@ -133,7 +133,9 @@ std::string toml_value_text(const TomlNode& node) {
     case TomlKind::integer:
       return fmt::format("{}", node.integer);
     case TomlKind::number:
-      return fmt::format("{}", node.number);
+      return node.number == std::floor(node.number) && std::abs(node.number) < 1e15
+                 ? fmt::format("{:.1f}", node.number)  // as a number with a point, which no integer is
+                 : fmt::format("{}", node.number);
     case TomlKind::boolean:
       return node.boolean ? "true" : "false";
     case TomlKind::date:

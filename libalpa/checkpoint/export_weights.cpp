@@ -1,4 +1,5 @@
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -17,12 +18,15 @@ namespace alpa {
 namespace {
 
 const WeightFamily& family_called(const std::string& name) {
-  std::string known;
+  std::vector<std::string> known;
   for (const WeightFamily& family : weight_families()) {
     if (family.name == name) return family;
-    known += fmt::format("{}{}", known.empty() ? "" : ", ", family.name);
+    known.emplace_back(family.name);
   }
-  throw Error(ErrorKind::usage, fmt::format("--names {} is not known", name), "one of " + known);
+  const std::string near = nearest_name(name, known);
+  throw Error(ErrorKind::usage, fmt::format("--names {} is not known", name),
+              fmt::format("{}one of {}", near.empty() ? "" : fmt::format("did you mean '{}'? ", near),
+                          fmt::join(known, ", ")));
 }
 
 std::map<std::string, Shape> weight_shapes(const std::map<std::string, TensorType>& tensors) {

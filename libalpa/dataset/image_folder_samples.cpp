@@ -41,7 +41,7 @@ std::vector<ClassOfImages> classes_in(const fs::path& folder) {
       throw refused(folder / name, "is empty, and a class has images", "remove the folder");
   }
   if (classes.empty())
-    throw refused(folder, "is empty, and a folder of images has one for each class", "check the path");
+    throw refused(folder, "is empty, expected a folder of images for each class in it", "check the path");
   return classes;
 }
 

@@ -9,27 +9,19 @@
 #include <cstring>
 #include <utility>
 
-#include "libalpa/base/error.h"
+#include "libalpa/base/unreadable_file.h"
 
 namespace alpa {
-namespace {
-
-Error unreadable(const std::filesystem::path& path, const std::string& why) {
-  return Error(ErrorKind::input, fmt::format("cannot read '{}': {}", path.string(), why), "check the path");
-}
-
-}  // namespace
-
 InputFile::InputFile(std::filesystem::path path)
     : InputFile(path, open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
 
 InputFile::InputFile(std::filesystem::path path, int descriptor)
     : path_(std::move(path)), descriptor_(descriptor) {
-  if (descriptor_ < 0) throw unreadable(path_, std::strerror(errno));
+  if (descriptor_ < 0) throw unreadable_file(path_, std::strerror(errno));
   struct stat about {};
   if (fstat(descriptor_, &about) != 0 || !S_ISREG(about.st_mode)) {
     close(descriptor_);
-    throw unreadable(path_, "not a regular file");
+    throw unreadable_file(path_, "not a regular file");
   }
   bytes_ = about.st_size;
 }

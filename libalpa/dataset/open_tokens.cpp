@@ -49,13 +49,19 @@ std::unique_ptr<TokenSource> open_file(const fs::path& path) {
       fmt::format("cannot find out what '{}' holds: it does not begin as a token file of llm.c, and no "
                   "Megatron pair of .bin and .idx is there",
                   path.string()),
-      "add the missing file, or store the tokens as /tokens of an HDF5 file");
+      "add the missing file; bare ids, as nanoGPT has them, go into an HDF5 file: f['tokens'] = "
+      "numpy.fromfile('" +
+          path.string() + "', 'uint16') with h5py");
 }
 
 }  // namespace
 
 std::unique_ptr<TokenSource> open_tokens(const std::string& data) {
   constexpr std::string_view synthetic = "synthetic:";
+  std::error_code ignored;
+  if (data.starts_with("synthetic") && !data.starts_with(synthetic) && !fs::exists(data, ignored))
+    throw Error(ErrorKind::input, fmt::format("cannot make tokens from '{}'", data),
+                "synthetic:VOCABULARY, e.g. synthetic:256");
   if (data.starts_with(synthetic)) return make_synthetic_tokens(data.substr(synthetic.size()));
   if (names_mix(data)) return open_mixed_tokens(data);
   auto source = open_file(data);

@@ -29,11 +29,15 @@ void check_tokens(const TokenSource& source, std::int64_t first, std::span<const
     return token < 0 || token >= vocabulary;
   });
   if (bad == tokens.end()) return;
-  throw Error(ErrorKind::input,
-              fmt::format("token {} is {}, but the ids that the model takes are 0 to {}: {}",
-                          first + (bad - tokens.begin()), *bad, vocabulary - 1, source.description()),
-              *bad < 0 ? "make the data again, or give the right file"
-                       : "use the tokens of the model's own tokenizer, or a model with a larger vocabulary");
+  throw Error(
+      ErrorKind::input,
+      fmt::format("token {} is {}, but the ids that the model takes are 0 to {}: {}",
+                  first + (bad - tokens.begin()), *bad, vocabulary - 1, source.description()),
+      *bad < 0 ? "make the data again, or give the right file"
+      : source.description().starts_with("synthetic")
+          ? fmt::format("synthetic:{}", vocabulary)
+          : "use the tokens of the model's own tokenizer, or a model with a larger vocabulary (256 for "
+            "the bytes of a text)");
 }
 
 }  // namespace alpa

@@ -8,8 +8,10 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <utility>
 #include <vector>
 
+#include "libalpa/base/unreadable_file.h"
 #include "libalpa/h5/chunks.h"
 #include "libalpa/h5/global_heap.h"
 
@@ -21,15 +23,24 @@ constexpr const char* make_again = "the file is damaged: make it again, or take 
 std::int64_t size_of_regular_file(const std::string& name) {
   struct stat about {};
   if (stat(name.c_str(), &about) != 0 || access(name.c_str(), R_OK) != 0)
-    throw Error(ErrorKind::input, fmt::format("cannot read '{}': {}", name, std::strerror(errno)),
-                errno == EACCES ? "ask its owner for permission" : "check the path");
-  if (!S_ISREG(about.st_mode))
-    throw Error(ErrorKind::input, fmt::format("cannot read '{}': not a regular file", name),
-                "check the path");
+    throw unreadable_file(name, std::strerror(errno));
+  if (!S_ISREG(about.st_mode)) throw unreadable_file(name, "not a regular file");
   return about.st_size;
 }
 
-H5File open_file(const std::string& name) {
+/// What makes files of a format.
+std::string maker_of(std::string_view format) {
+  constexpr std::pair<std::string_view, std::string_view> makers[] = {
+      {"alpa-profile", "alpa-profile MODEL.toml --out PROFILE.h5 makes a profile"},
+      {"alpa-plan", "alpa-plan MODEL.toml --out PLAN.h5 makes a plan"},
+      {"alpa-checkpoint", "alpa-train saves checkpoints in RUN_DIR/checkpoints"},
+      {"alpa-data", "alpa-train convert makes such files"}};
+  for (const auto& [made, maker] : makers)
+    if (made == format) return std::string(maker);
+  return fmt::format("give a file of format '{}'", format);
+}
+
+H5File open_file(const std::string& name, const std::string& hint) {
   const H5List access(checked(H5Pcreate(H5P_FILE_ACCESS), "making a property list"));
   // Published files never change, and locking fails or hangs on some network file systems.
   checked(H5Pset_file_locking(access, false, true), "switching off file locks");
@@ -39,7 +50,7 @@ H5File open_file(const std::string& name) {
   if (H5Fis_hdf5(name.c_str()) > 0)
     throw Error(ErrorKind::input,
                 fmt::format("'{}' is an HDF5 file but truncated or damaged: {}", name, message), make_again);
-  throw Error(ErrorKind::input, fmt::format("'{}' is not an HDF5 file", name), "check the path");
+  throw Error(ErrorKind::input, fmt::format("'{}' is not an HDF5 file", name), hint);
 }
 
 // "1.3" -> 1; -1 when malformed.
@@ -98,18 +109,22 @@ std::string missing_part(hid_t dataset, const H5Entry& entry) {
 }  // namespace
 
 CheckedFile::CheckedFile(const std::filesystem::path& path, std::int64_t max_dataset_bytes)
+    : CheckedFile(path, max_dataset_bytes, "check the path") {}
+
+CheckedFile::CheckedFile(const std::filesystem::path& path, std::int64_t max_dataset_bytes,
+                         const std::string& hint)
     : name_(path.string()) {
   const std::int64_t bytes = size_of_regular_file(name_);
   prepare_hdf5();
-  file_ = open_file(name_);
+  file_ = open_file(name_, hint);
   listing_ = preflight(file_, name_, bytes, max_dataset_bytes);
 }
 
 CheckedFile::CheckedFile(const std::filesystem::path& path, std::string_view format,
                          std::string_view supported_version, std::int64_t max_dataset_bytes)
-    : CheckedFile(path, max_dataset_bytes) {
+    : CheckedFile(path, max_dataset_bytes, maker_of(format)) {
   const std::string found = has_attribute("/", "format") ? text_attribute("/", "format") : "";
-  const std::string other_file = fmt::format("give a file of format '{}'", format);
+  const std::string other_file = maker_of(format);
   if (found.empty())
     throw error("", fmt::format("expected an '{}' file, found an HDF5 file without a format", format),
                 other_file);
@@ -140,7 +155,12 @@ const H5Entry& CheckedFile::entry(const std::string& path, const std::string& hi
   if (listing_.size() < 1000)
     for (const auto& [name, unused] : listing_) names.push_back(name);
   const std::string near = nearest_name(path, names);
-  throw error(path, "missing" + (near.empty() ? "" : fmt::format(" (there is '{}')", near)), hint);
+  const std::string format = path != "/" && has_attribute("/", "format") ? text_attribute("/", "format") : "";
+  throw error(path,
+              near.empty() && !format.empty() ? fmt::format("missing: this is an '{}' file", format)
+              : near.empty()                  ? "missing"
+                                              : fmt::format("missing (there is '{}')", near),
+              hint);
 }
 
 H5Dataset CheckedFile::dataset(const std::string& path, hid_t access) const {

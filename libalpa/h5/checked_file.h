@@ -68,6 +68,9 @@ class CheckedFile {
   void verify(const std::function<void(std::int64_t bytes)>& read = {}) const;
 
  private:
+  /// `hint`: what to try where it is no HDF5 file.
+  CheckedFile(const std::filesystem::path& path, std::int64_t max_dataset_bytes, const std::string& hint);
+
   void verify(const std::string& path, const H5Entry& entry,
               const std::function<void(std::int64_t bytes)>& read) const;
   H5Attribute attribute(const std::string& path, const std::string& name, H5T_class_t expected,

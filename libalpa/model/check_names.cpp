@@ -1,10 +1,12 @@
 #include "libalpa/model/check_names.h"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
 #include "libalpa/base/error.h"
+#include "libalpa/base/other_tools.h"
 #include "libalpa/model/expression.h"
 #include "libalpa/model/operator_settings.h"
 #include "libalpa/ops/catalog.h"
@@ -53,7 +55,7 @@ class BodyCheck {
   }
 
   void check_model() {
-    numbers_ = {"sequence", "group_samples"};
+    numbers_ = {"sequence", "group_samples", "batch"};
     for (const auto* table : {&model_.dimensions, &model_.constants})
       for (const NamedExpression& entry : *table) declare_number(entry.name, entry.text, entry.place);
     for (const GraphsDefinition& graphs : model_.graphs) {
@@ -71,7 +73,6 @@ class BodyCheck {
       check_expression(input.below, input.place);
     }
     for (const Step& layer : model_.layers) check_step(layer);
-    numbers_.push_back("batch");
     for (const NamedExpression& flops : model_.paper_flops) check_expression(flops.text, flops.place);
     if (model_.layers.empty()) return;
     use("loss", model_.layers.back().place, "the layers give no");
@@ -98,7 +99,10 @@ class BodyCheck {
 
   void declare_number(const std::string& name, const std::string& text, const SourceLocation& place) {
     check_expression(text, place);
-    if (contains(numbers_, name)) faults_.add(place, fmt::format("there is already a number '{}'", name));
+    const bool is_setting = name == "sequence" || name == "group_samples" || name == "batch";
+    if (contains(numbers_, name))
+      faults_.add(place, fmt::format("there is already a number '{}'{}", name,
+                                     is_setting ? fmt::format("; try: {} in [training]", name) : ""));
     numbers_.push_back(name);
   }
 
@@ -154,7 +158,20 @@ class BodyCheck {
     for (const auto* table : {&model_.dimensions, &model_.constants})
       for (const NamedExpression& entry : *table)
         if (!used_numbers_.contains(entry.name))
-          faults_.add(entry.place, fmt::format("nothing uses the number '{}'", entry.name));
+          faults_.add(entry.place,
+                      fmt::format("nothing uses the number '{}'{}", entry.name, number_meant(entry.name)));
+  }
+
+  /// Which number of the model, or setting, one that nothing uses was meant to be.
+  std::string number_meant(const std::string& unused) const {
+    std::vector<std::string> used;
+    for (const auto* table : {&model_.dimensions, &model_.constants})
+      for (const NamedExpression& entry : *table)
+        if (used_numbers_.contains(entry.name)) used.push_back(entry.name);
+    const std::string near = suggestion(unused, used), where = where_set(unused);
+    if (!near.empty()) return near;
+    if (!where.empty()) return "; try: " + where;
+    return used.empty() ? "" : fmt::format("; try: one of {}", fmt::join(used, ", "));
   }
 
   void check_weight(const WeightDefinition& weight) {

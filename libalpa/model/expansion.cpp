@@ -348,8 +348,9 @@ Numbers model_numbers(const ModelDefinition& model, ModelFaults& faults) {
     try {
       const Number value = evaluate(entry.text, numbers);
       if (dimension && (!value.is_integer || value.integer < 1 || value.integer > kMostElements))
-        faults.add(entry.place, fmt::format("dimension '{}' is {}, expected an integer from 1 to {}",
-                                            entry.name, number_text(value), kMostElements));
+        faults.add(entry.place, fmt::format("dimension '{}' is {}, expected an integer from 1 to {}{}",
+                                            entry.name, number_text(value), kMostElements,
+                                            value.is_integer ? "" : "; other numbers are [constants]"));
       numbers[entry.name] = value;
     } catch (const Error& error) {
       faults.add(entry.place, error.happened());

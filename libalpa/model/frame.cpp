@@ -18,7 +18,9 @@ std::optional<Number> Frame::number(const std::string& text, const SourceLocatio
   try {
     return evaluate(text, numbers);
   } catch (const Error& error) {
-    fault(place, error.happened());
+    const bool divides = error.happened().find(" is not divisible by ") == std::string::npos;
+    fault(place, error.happened() +
+                     (divides ? "" : "; try: other numbers in [dimensions], or where the layer is used"));
     return {};
   }
 }

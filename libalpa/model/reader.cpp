@@ -140,8 +140,11 @@ class ModelReader {
       if (text_.model.blocks.contains(use.block)) find_inner_blocks(use.block);
       return;
     }
-    document_of(use).fault(use.place.at, fmt::format("no block is named '{}'{}", use.block,
-                                                     suggestion(use.block, known_blocks())));
+    const std::string near = suggestion(use.block, known_blocks());
+    document_of(use).fault(
+        use.place.at,
+        fmt::format("no block is named '{}'{}", use.block,
+                    near.empty() ? "; try: one of share/blocks, or a [block." + use.block + "]" : near));
   }
 
   void read_block_file(const std::string& name, TomlDocument opened) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "libalpa/base/error.h"
+#include "libalpa/base/units.h"
 #include "libalpa/cluster/cluster_parts.h"
 #include "libalpa/cluster/device_words.h"
 
@@ -37,10 +38,11 @@ std::string other_nodes(const Plan& plan, const std::vector<int>& node_of_rank) 
 void check_rank_count(int planned, int ranks, int servers) {
   if (ranks == planned) return;
   const std::string serving = servers > 0 ? fmt::format(", {} of which serve", servers) : "";
-  throw Error(ErrorKind::allocation,
-              fmt::format("the plan is for {} ranks{}, this job has {}", planned, serving, ranks),
-              fmt::format("srun --ntasks {} (or mpiexec -n {}), or plan again with --devices {}", planned,
-                          planned, std::max(ranks - servers, 1)));
+  throw Error(
+      ErrorKind::allocation,
+      fmt::format("the plan is for {}{}, this job has {}", count_text(planned, "rank"), serving, ranks),
+      fmt::format("srun --ntasks {} (or mpiexec -n {}), or plan again with --devices {}", planned, planned,
+                  std::max(ranks - servers, 1)));
 }
 
 JobMachines gather_machines(int node, const Device& device, Device& host, Communicator& control) {

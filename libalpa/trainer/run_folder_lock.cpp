@@ -19,9 +19,11 @@ namespace {
 namespace fs = std::filesystem;
 
 Error cannot_lock(const fs::path& path, int error_number) {
+  std::error_code ignored;
   return Error(ErrorKind::input,
                fmt::format("cannot lock '{}': {}", path.string(), std::strerror(error_number)),
-               "choose a --run-dir that you may write to");
+               fs::is_regular_file(path, ignored) ? "a folder for --run-dir: this is a file"
+                                                  : "choose a --run-dir that you may write to");
 }
 
 bool has_no_locks(int error_number) {

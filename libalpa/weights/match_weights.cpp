@@ -201,10 +201,11 @@ std::vector<WeightPlace> place_weights(const WeightFamily& family, const std::ma
     if (places.size() == before && ++count <= most_shown) unnamed += fmt::format("\n  '{}'", name);
   }
   if (count > 0)
-    throw Error(ErrorKind::input,
-                fmt::format("{} has no name for {} of the model's {} weights:{}{}", family.sentence, count,
-                            ours.size(), unnamed, count > most_shown ? "\n  ..." : ""),
-                "use a model of that family, or another family's names");
+    throw Error(
+        ErrorKind::input,
+        fmt::format("the names of {} have none for {} of the model's {} weights:{}{}", family.sentence, count,
+                    ours.size(), unnamed, count > most_shown ? "\n  ..." : ""),
+        "use a model of that family, or another family's names");
   return places;
 }
 

@@ -5,9 +5,12 @@
 #include <array>
 #include <bit>
 #include <cassert>
+#include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include "libalpa/base/error.h"
+#include "libalpa/base/unreadable_file.h"
 
 namespace alpa {
 namespace {
@@ -23,16 +26,15 @@ SafetensorsReader::SafetensorsReader(std::filesystem::path path) : path_(std::mo
   const bool is_file = std::filesystem::is_regular_file(path_, failed);
   if (is_file) file_.open(path_, std::ios::binary);
   if (!is_file || !file_)
-    throw Error(ErrorKind::input,
-                fmt::format("cannot read '{}': {}", path_.string(),
-                            failed    ? failed.message()
-                            : is_file ? "no permission"
-                                      : "not a regular file"),
-                "give a safetensors file that is there and that you may read");
+    throw unreadable_file(path_, failed    ? failed.message()
+                                 : is_file ? std::strerror(EACCES)
+                                           : "not a regular file");
   const auto bytes = static_cast<std::int64_t>(std::filesystem::file_size(path_));
   const auto refuse = [&](const std::string& what) {
     throw Error(ErrorKind::input, fmt::format("'{}' is no safetensors file: {}", path_.string(), what),
-                "give a whole .safetensors file, not a link to one (Git LFS) or one of another format");
+                "give a whole .safetensors file, not a link to one (Git LFS); what PyTorch saved as .bin, "
+                ".pt or .pth, save with "
+                "safetensors.torch.save_file");
   };
   std::uint64_t length = 0;
   if (bytes < length_bytes) refuse(fmt::format("it has {} bytes, expected 8 and more", bytes));

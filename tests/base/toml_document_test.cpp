@@ -230,7 +230,7 @@ TEST(TomlDocument, RefusesWhatIsNotTomlWithItsPlace) {
   EXPECT_THAT(refusal("a = \"open\n"), StartsWith("m.toml:1:"));
   EXPECT_THAT(refusal("a = 99999999999999999999\n"), StartsWith("m.toml:1:"));
   EXPECT_THAT(refusal("a = '\xff'\n"), StartsWith("m.toml:1:"));
-  EXPECT_THAT(refusal(std::string("a = 1\0\n", 7)), StartsWith("m.toml:1:"));
+  EXPECT_THAT(refusal(std::string("a = 1\0\n", 7)), StartsWith("'m.toml' is binary"));
 }
 
 // toml++ 3.3 runs into an assertion or into undefined behaviour on these.
@@ -310,11 +310,82 @@ TEST_F(ReadToml, ReadsAFileAndNamesItInFaults) {
   EXPECT_EQ(document.root().value("steps").where(), (folder_ / "m.toml").string() + ":1:9");
 }
 
+TEST_F(ReadToml, NamesTheFileBesideThatMayBeMeant) {
+  std::ofstream(folder_ / "model.toml") << "steps = 5\n";
+  std::ofstream(folder_ / "modle.h5") << "of another ending";
+  const std::string meant = "\n  try: did you mean '" + (folder_ / "model.toml").string() + "'?";
+  EXPECT_THAT(refused(folder_ / "modle.toml"), HasSubstr("No such file or directory" + meant));
+  EXPECT_THAT(refused(folder_ / "else.toml"), HasSubstr("\n  try: check the path"));
+  EXPECT_THAT(refused("https://example.org/model.toml"), HasSubstr("\n  try: download it first"));
+}
+
+TEST_F(ReadToml, SaysWhatAFileIsThatIsNoToml) {
+  const struct {
+    std::string text;
+    const char* refusal;
+  } table[] = {{"", "is empty, expected TOML"},
+               {"# nothing\n\n", "is empty, expected TOML"},
+               {"\x89HDF\r\n\x1a\n", "is an HDF5 file, expected TOML"},
+               {std::string("\xff\xfe"
+                            "a\0",
+                            4),
+                "is text of 16 bits a character, expected TOML"},
+               {std::string("a\0=\0", 4), "is text of 16 bits a character, expected TOML"},
+               {std::string("abc\0", 4), "is binary, expected TOML"},
+               {"\n {\"a\": 1}", "is JSON, expected TOML"}};
+  for (const auto& [text, refusal] : table) {
+    std::ofstream(folder_ / "m.toml") << text;
+    EXPECT_THAT(refused(folder_ / "m.toml"), HasSubstr(std::string("m.toml' ") + refusal));
+  }
+}
+
+TEST(TomlDocument, ShowsHowWhatIsNoTomlIsWritten) {
+  const struct {
+    const char *text, *refusal;
+  } table[] = {
+      {"a = bf16\n", "m.toml:1:5: could not determine value type\n  try: quotes around a text: a = \"bf16\""},
+      {"a = True", "\n  try: a = true"},
+      {"a = 80GB", "\n  try: a number without a unit, which is that of the key: a = 80"},
+      {"a = -1.5e-3x", "which is that of the key: a = -1.5e-3"},
+      {"a = 100,", "\n  try: without the comma"},
+      {"a = 100 // many", "\n  try: # before a comment"},
+      {"// many", "\n  try: # before a comment"},
+      {"a: 1", "expected '=', saw ':'\n  try: '=' between key and value: a = ..."},
+      {"a =", "\n  try: a value behind '=', or the line left out: a = ..."},
+      {"a = \"b\n", "\n  try: a text ends on its line, with the quote that it begins with"},
+      {"a = \u201cb\u201d", "\n  try: straight quotes"},
+      {"a = 1\na = 2", "m.toml:2:5: cannot redefine existing integer 'a'\n  try: give it once"},
+      {"[a\nb = 1", "m.toml:1:3: expected ']', which ends the name of a table"},
+      {"a = \"\xe8\"", "\n  try: save the file as UTF-8"},
+  };
+  for (const auto& [text, expected] : table) EXPECT_THAT(refusal(text), HasSubstr(expected)) << text;
+}
+
+TEST(TomlDocument, ShowsHowANumberIsWritten) {
+  const auto read = [](TomlTable root) {
+    root.integer("a", 1);
+    root.number("b", 1.0);
+  };
+  EXPECT_THAT(faults("a = 8.0", read), HasSubstr("expected an integer, got 8.0; write 8"));
+  EXPECT_THAT(faults("a = 1e6", read), HasSubstr("expected an integer, got 1000000.0; write 1000000"));
+  EXPECT_THAT(faults("a = \"8\"", read), HasSubstr("got the string '8'; write 8 without quotes"));
+  EXPECT_THAT(faults("b = \"80GB\"", read),
+              HasSubstr("got the string '80GB'; write a number alone, in the unit of the key"));
+}
+
+TEST(TomlDocument, OfAnotherPurposeIsOneFault) {
+  const auto read_cluster = [](TomlTable root) { root.integer("devices_per_node", 1); };
+  EXPECT_EQ(faults("[training]\nbatch = 1\n[[layer]]\n", read_cluster),
+            "m.toml: this is a model, which alpa-profile and alpa-plan take first; expected a cluster file");
+  EXPECT_THAT(faults("[training]\nbatch = 1\n", [](TomlTable root) { root.integer("steps", 1); }),
+              HasSubstr("m.toml:1:2: unknown key 'training'"));
+}
+
 TEST_F(ReadToml, RefusesWhatIsNotAReadableFileOfBoundedSize) {
   EXPECT_EQ(refused("no/such.toml"),
             "cannot read 'no/such.toml': No such file or directory\n  try: check the path");
   EXPECT_EQ(refused("/dev/zero"), "cannot read '/dev/zero': not a regular file\n  try: check the path");
-  EXPECT_THAT(refused(folder_), HasSubstr("not a regular file"));
+  EXPECT_THAT(refused(folder_), HasSubstr("it is a folder, expected a file\n  try: name a file in it"));
   std::ofstream(folder_ / "large.toml") << std::string(3 << 20, '#');
   EXPECT_THAT(refused(folder_ / "large.toml"), HasSubstr("larger than 1048576 bytes"));
 }

@@ -203,7 +203,7 @@ const std::vector<Row> rows{
      "cannot read 'nowhere.h5'"},
     {"TrainNoRunDir", 4, "alpa-train mixed.h5 --data synthetic:64", 2, "--run-dir is missing"},
     {"TrainBadNumber", 4, kTrain + "--steps many", 2,
-     "--steps: expected an integer, at least 0, found 'many'\n  try: see --help"},
+     "--steps: expected an integer, at least 0, found 'many'\n  try: --steps N: "},
     {"TrainOtherRankCount", 3, kTrain, 5, "the plan is for 4 ranks, this job has 3\n  try: srun --ntasks 4"},
     {"TrainAloneWherePlanHasFour", 1, kTrain, 5, "the plan is for 4 ranks, this job has 1"},
     {"TrainOtherLauncher", 1, "env -u PMI_SIZE SLURM_NTASKS=4 " + kTrain, 5, "srun --mpi=list"},

@@ -132,8 +132,8 @@ TEST(MatchWeights, RefusesAModelOfAnotherForm) {
   gated["head.norm.gain"] = {2, 2};
   EXPECT_THAT(
       refusal(gated, file_of(their_tensors)),
-      AllOf(HasSubstr("GPT-2 has no name for 2 of the model's 6 weights"), HasSubstr("'block.0.mlp.gate'"),
-            HasSubstr("'head.norm.gain'"), Not(HasSubstr("embedding"))));
+      AllOf(HasSubstr("the names of GPT-2 have none for 2 of the model's 6 weights"),
+            HasSubstr("'block.0.mlp.gate'"), HasSubstr("'head.norm.gain'"), Not(HasSubstr("embedding"))));
 }
 
 }  // namespace

@@ -3,11 +3,13 @@
 #include <fmt/core.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -110,7 +112,11 @@ class ContestParser : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
   bool parse_error(std::size_t at, const std::string&, const nlohmann::json::exception& error) override {
-    refuse_json(fmt::format("no JSON at byte {}: {}", at, error.what()));
+    // "[json.exception.parse_error.101] parse error at line 1, column 1: syntax error while ..."
+    std::string_view said = error.what();
+    for (const std::string_view before : {"] ", "column ", ": "})
+      said.remove_prefix(std::min(said.find(before) + before.size(), said.size()));
+    refuse_json(fmt::format("no JSON at byte {}: {}", at, said));
   }
 
  private:
