@@ -53,29 +53,13 @@ struct Settings {
       run_dir;
   std::vector<std::filesystem::path> plans;
   std::string data;  ///< of a model over graphs
-  bool full = false, json = false, csv = false, runners_up = false;
+  bool full = false, json = false, csv = false, runners_up = false, dry_run = false;
   PlannerOptions planner;
   SolveOptions solve;
   WhatIfOptions what_if;
   SweepOptions sweep;
   SimulateSettings simulate;
 };
-
-/// "842496 parameters", "1315.7 million parameters"
-std::string parameters_text(std::int64_t count) {
-  if (count < 1'000'000) return count_text(count, "parameter");
-  return fmt::format("{:.1f} million parameters", static_cast<double>(count) / 1e6);
-}
-
-/// "gpt-1.3b: 1315.7 million parameters, 8.73 PFLOP a step (11.64 PFLOP by its paper)"
-std::string model_text(const ModelDefinition& model, const Graph& graph) {
-  const double flops = step_flops(graph, static_cast<int>(model.training.batch / graph.samples));
-  std::string text = fmt::format("{}: {}, {} a step", model.name, parameters_text(parameter_count(graph)),
-                                 rate_text(flops, "FLOP"));
-  if (const auto by_paper = paper_flops(model))
-    text += fmt::format(" ({} by its paper)", rate_text(*by_paper, "FLOP"));
-  return text;
-}
 
 /// What is known of a plan: on one screen, or all.
 std::string explained(const PlanFacts& facts, const std::filesystem::path& file, bool full) {
@@ -117,6 +101,14 @@ int plan_model(const Settings& settings, const StopRequest& stop, SelectionCache
   if (options.servers > 0) {
     const int devices = options.pin ? device_count(*options.pin) : options.devices;
     costs.costs = costs.costs.extrapolated(with_servers(costs.costs.cluster(), devices, options.servers));
+  }
+  if (settings.dry_run) {
+    app.log().info(fmt::format(
+        "dry run: '{}', {} of '{}' and all options are in order; {} is free where '{}' would be; nothing was "
+        "planned or written",
+        model.name, count_text(costs.costs.cluster().devices(), "device"), costs.costs.cluster().name,
+        bytes_text(free_bytes(settings.out)), settings.out.string()));
+    return 0;
   }
   Plan plan = plan_with_padding(model, costs.costs, options, app.log());
   costs.state_origin(plan);
@@ -217,6 +209,9 @@ int main(int argc, char** argv) {
           "after a small change, takes what is the same from there and comes to the same plan")
       .continues()
       .flag("--full", settings.full, kFullHelp)
+      .flag(
+          "--dry-run", settings.dry_run,
+          "check model, profile, cluster and files, and say what is free on the disk; plan and write nothing")
       .option("--out", settings.out, "plan to write (HDF5)")
       .writes()
       .required()

@@ -31,7 +31,7 @@ struct Settings {
   std::filesystem::path model, out, missing;
   std::string name = "this cluster", data;
   DeviceSettings device;
-  bool check = false;
+  bool check = false, dry_run = false;
   std::vector<std::int64_t> micro_batch_samples;
   std::int64_t cold_mib = 0;
   double least_sample_ms = 0;
@@ -44,6 +44,8 @@ void describe(Settings& s, OptionsVisitor& visit) {
       "check", s.check,
       "print each node's GFLOP/s and GB/s and mark those 10 % below the median; without --out, nothing else. "
       "With it, print too how the times measured on each node compare with the median node's");
+  visit.field("dry_run", s.dry_run,
+              "check model, machines and files, and say what is free on the disk; measure and write nothing");
   visit.field("micro_batch_samples", s.micro_batch_samples,
               "sizes of micro-batches to measure for, in samples; default: those that alpa-plan tries, the "
               "batch and its 2nd, 4th, 8th ... part, up to four parts per rank",
@@ -251,6 +253,15 @@ int profile_rank(Settings settings, const ParallelRun& run, const std::string& c
   const Machines machines = machines_of_job(settings, run, *rank.device, exchange);
   const std::optional<Profile> known =
       settings.out.empty() ? std::nullopt : earlier_profile(settings, machines, exchange);
+  if (settings.dry_run) {
+    if (run.session.rank() == 0)
+      run.log.info(fmt::format(
+          "dry run: the model, {} on {} and files are in order; {} is free where '{}' would be; nothing was "
+          "measured or written",
+          count_text(run.session.size(), "rank"), rank.device->description(),
+          bytes_text(free_bytes(settings.out)), settings.out.string()));
+    return 0;
+  }
 
   const InstrumentOptions usual = usual_options(settings.device.device);
   settings.instrument.cold_bytes = settings.cold_mib > 0 ? settings.cold_mib << 20 : usual.cold_bytes;

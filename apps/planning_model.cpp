@@ -9,6 +9,7 @@
 
 #include "libalpa/base/clock.h"
 #include "libalpa/base/error.h"
+#include "libalpa/base/units.h"
 #include "libalpa/planner/make_plan.h"
 #include "libalpa/planner/search/plan_search.h"
 
@@ -93,6 +94,12 @@ class FormsOfModel {
   std::exception_ptr infeasible_;
 };
 
+/// "842496 parameters", "1315.7 million parameters"
+std::string parameters_text(std::int64_t count) {
+  if (count < 1'000'000) return count_text(count, "parameter");
+  return fmt::format("{:.1f} million parameters", static_cast<double>(count) / 1e6);
+}
+
 }  // namespace
 
 PlanningModel planning_model(const ModelDefinition& model) {
@@ -115,6 +122,15 @@ Plan plan_with_padding(ModelDefinition& model, const CostModel& costs, const Pla
     forms.plan_padded(*padded, fmt::format("heads padded to a multiple of {}", padded->training.pad_heads_to),
                       {"heads padded", "heads not padded"});
   return forms.best();
+}
+
+std::string model_text(const ModelDefinition& model, const Graph& graph) {
+  const double flops = step_flops(graph, static_cast<int>(model.training.batch / graph.samples));
+  std::string text = fmt::format("{}: {}, {} a step", model.name, parameters_text(parameter_count(graph)),
+                                 rate_text(flops, "FLOP"));
+  if (const auto by_paper = paper_flops(model))
+    text += fmt::format(" ({} by its paper)", rate_text(*by_paper, "FLOP"));
+  return text;
 }
 
 }  // namespace alpa

@@ -1,4 +1,6 @@
 #pragma once
+#include <string>
+
 #include "libalpa/base/log.h"
 #include "libalpa/cluster/cost_model.h"
 #include "libalpa/model/model.h"
@@ -14,5 +16,8 @@ PlanningModel planning_model(const ModelDefinition&);
 /// and options.pin does not say how it is split, with vocabularies and heads padded for the devices to split
 /// them, whichever is faster. `model` becomes the one that was planned. Throws as make_plan.
 Plan plan_with_padding(ModelDefinition& model, const CostModel&, const PlannerOptions&, Log&);
+
+/// "gpt-1.3b: 1315.7 million parameters, 8.73 PFLOP a step (11.64 PFLOP by its paper)"
+std::string model_text(const ModelDefinition&, const Graph&);
 
 }  // namespace alpa

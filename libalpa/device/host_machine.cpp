@@ -1,6 +1,10 @@
 #include "libalpa/device/host_machine.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <charconv>
 #include <fstream>
 #include <limits>
 #include <optional>
@@ -86,6 +90,19 @@ std::int64_t available_host_bytes(const std::filesystem::path& root) {
     throw Error(ErrorKind::run_time, "/proc/meminfo has no MemAvailable",
                 "mount /proc, or use Linux 3.14 or later");
   return std::min(*available * 1024, left_by_control_groups(root));
+}
+
+std::int64_t process_bytes() {
+  const int file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+  if (file < 0) return 0;
+  char text[128];  // pages in all, pages in memory, ...
+  const ssize_t length = read(file, text, sizeof text);
+  close(file);
+  const char* const end = text + std::max<ssize_t>(length, 0);
+  const char* const at = std::find<const char*>(text, end, ' ');
+  std::int64_t pages = 0;
+  if (at != end) std::from_chars(at + 1, end, pages);
+  return pages * sysconf(_SC_PAGESIZE);
 }
 
 }  // namespace alpa

@@ -14,4 +14,8 @@ std::string processor_name();
 /// `root` is where the system's files are.
 std::int64_t available_host_bytes(const std::filesystem::path& root = "/");
 
+/// Bytes of this process that are in memory: all that it has touched, libraries and buffers too. 0 where the
+/// system does not say. Takes nothing from the heap.
+std::int64_t process_bytes();
+
 }  // namespace alpa

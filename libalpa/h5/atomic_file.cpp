@@ -163,6 +163,13 @@ std::error_code make_folder(const std::filesystem::path& folder) {
   return sync_folder(above);
 }
 
+double free_bytes(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::path place = std::filesystem::absolute(folder, error);
+  while (!std::filesystem::exists(place, error) && place.has_relative_path()) place = place.parent_path();
+  return static_cast<double>(std::filesystem::space(place, error).available);
+}
+
 void publish_text(const std::filesystem::path& path, std::string_view text) {
   AtomicFile file(path);
   file.resize(static_cast<std::int64_t>(text.size()));

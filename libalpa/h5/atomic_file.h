@@ -44,6 +44,10 @@ class AtomicFile {
 /// made is the result, as std::filesystem reports it.
 std::error_code make_folder(const std::filesystem::path& folder);
 
+/// Free on the disk of a folder, in bytes, or of the nearest one around it that exists; as much as can be
+/// counted where the system does not say. A quota is not seen.
+double free_bytes(const std::filesystem::path& folder);
+
 /// Writes a whole text file under `path`, atomically.
 void publish_text(const std::filesystem::path& path, std::string_view text);
 

@@ -26,6 +26,7 @@ std::string time_text(const PlanFacts& f) {
                   : f.extrapolated_from.empty() ? "from a profile"
                                                 : "extrapolated from a profile",
                   times_text(f.mean, [&](double part_s) { return share_text(part_s, step_s); }));
+  if (!f.vertices.empty()) text += f.vertices + "\n";
   if (f.cluster.overlap_slowdown != 1)
     text += fmt::format("computation takes {:.2f} times as long beside communication\n",
                         f.cluster.overlap_slowdown);

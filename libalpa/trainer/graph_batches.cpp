@@ -6,7 +6,9 @@
 #include <array>
 #include <cassert>
 
+#include "libalpa/base/batching_policy.h"
 #include "libalpa/base/error.h"
+#include "libalpa/base/units.h"
 #include "libalpa/dataset/graph_statistics.h"
 #include "libalpa/dataset/padded_chains.h"
 
@@ -100,6 +102,11 @@ void GraphBatches::check_room(std::int64_t samples, std::int64_t batch) const {
                   source_.vertices(of_run.largest_sample)),
       fmt::format("[graphs] vertices = {} for this run, {} for any order of its samples",
                   per_sample(of_run.rows), per_sample(most)));
+}
+
+std::string GraphBatches::description() const {
+  return fmt::format("{}, of {} together by {}", source_.description(), count_text(room_.group, "sample"),
+                     batching_name(policy_));
 }
 
 void GraphBatches::pack(std::span<const std::int64_t> group) {

@@ -39,7 +39,7 @@ class GraphBatches final : public BatchReader {
 
   bool can_read_ahead() const override { return source_.can_read_ahead(); }
   std::int64_t held_bytes() const override;
-  std::string description() const override { return source_.description(); }
+  std::string description() const override;
   std::int64_t length() const override { return source_.samples(); }
 
  private:

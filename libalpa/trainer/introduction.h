@@ -18,14 +18,14 @@ struct RunFacts {
   const TrainingData& data;
   const TrainingData* evaluation_data = nullptr;  ///< null: of `data`
   const TrainingOptions& options;
-  std::string lossy = {};  ///< lossy_gradients_text()
+  std::int64_t total_steps = 0;  ///< of the run
+  std::string lossy = {};        ///< lossy_gradients_text()
 };
 
 /// The lines that a log begins with.
 std::vector<std::string> introduction(const RunFacts&);
 
 /// What of that may not be meant. Evaluations come after so many steps; 0: never.
-std::vector<std::string> first_warnings(const RunFacts&, std::int64_t evaluate_every,
-                                        std::int64_t total_steps);
+std::vector<std::string> first_warnings(const RunFacts&, std::int64_t evaluate_every);
 
 }  // namespace alpa

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "libalpa/base/units.h"
+
 namespace alpa {
 namespace {
 
@@ -38,6 +40,23 @@ double learning_rate(const TrainingOptions& options, std::int64_t step) {
   const double progress = static_cast<double>(step - first) / static_cast<double>(last - first);
   const double left = remainder(options.schedule, std::clamp(progress, 0.0, 1.0));
   return options.learning_rate * (options.final_learning_rate + (1 - options.final_learning_rate) * left);
+}
+
+std::string learning_rate_text(const TrainingOptions& options) {
+  const std::string peak =
+      fmt::format("{:.3g}{}", options.learning_rate,
+                  options.learning_rate == TrainingOptions{}.learning_rate ? " (the default)" : "");
+  std::string text = options.warmup_steps > 0
+                         ? fmt::format("rises to {} in {}", peak, count_text(options.warmup_steps, "step"))
+                         : peak;
+  if (options.schedule == LearningRateSchedule::constant)
+    return text + (options.warmup_steps > 0 ? ", stays there" : " at every step");
+  text += options.decay_steps > 0
+              ? fmt::format(", in the last {} falls", count_text(options.decay_steps, "step"))
+              : ", falls";
+  return text + fmt::format(" to {:.3g} by step {} ({})", learning_rate(options, options.steps - 1),
+                            options.steps,
+                            options.schedule == LearningRateSchedule::cosine ? "cosine" : "linear");
 }
 
 std::string ended_schedule_text(const TrainingOptions& options, std::int64_t steps) {

@@ -14,6 +14,10 @@ namespace alpa {
 /// final_learning_rate x the peak.
 double learning_rate(const TrainingOptions&, std::int64_t step);
 
+/// How it goes, in words: "rises to 0.0003 in 100 steps, falls to 3e-05 by step 1000 (cosine)"; a peak that
+/// no model file may have set is called the default.
+std::string learning_rate_text(const TrainingOptions&);
+
 /// What a run of `steps` steps is to be warned of: the steps after the schedule's last one train at what is
 /// left of the learning rate then. "" where there are none, or the rate is constant.
 std::string ended_schedule_text(const TrainingOptions&, std::int64_t steps);

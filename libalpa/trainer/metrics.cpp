@@ -116,7 +116,10 @@ JsonObject& set_metrics(JsonObject& line, const StepMetrics& m) {
   set(line, "peak_flops_per_s", m.peak_flops_per_s);
   line.set("peak_origin", m.peak_origin);
   set(line, "peak_fraction", peak_fraction(m));
-  line.set("memory_bytes", m.memory_bytes).set("samples_hash", std::string_view(hash.data(), hash.size()));
+  line.set("memory_bytes", m.memory_bytes);
+  set(line, "process_bytes",
+      m.process_bytes > 0 ? std::optional(static_cast<double>(m.process_bytes)) : std::nullopt);
+  line.set("samples_hash", std::string_view(hash.data(), hash.size()));
   set(line, "checkpoint_s", m.checkpoint_s);
   if (!m.of_model.empty() && !m.emulated) line.set("metrics", numbers_json(m.of_model));
   set(line, "evaluation_loss", m.evaluation ? std::optional(m.evaluation->loss) : std::nullopt);
@@ -159,7 +162,10 @@ std::string progress_line(const StepMetrics& m, const StepTotals& since, std::in
   if (const auto fraction = fraction_of_peak(since.flops, since.seconds, m.peak_flops_per_s))
     line += fmt::format(" ({:.1f} % of {}, {})", 100 * *fraction, rate_text(*m.peak_flops_per_s, "FLOP/s"),
                         m.peak_origin);
-  return line + fmt::format("  memory {}  left {}", bytes_text(m.memory_bytes), seconds_text(eta_s));
+  return line +
+         fmt::format("  memory {}{}  left {}", bytes_text(m.memory_bytes),
+                     m.process_bytes > 0 ? fmt::format(" (process {})", bytes_text(m.process_bytes)) : "",
+                     seconds_text(eta_s));
 }
 
 MetricsFile::MetricsFile(std::filesystem::path path, std::int64_t steps_done) : path_(std::move(path)) {

@@ -46,6 +46,7 @@ struct StepMetrics {
   /// (cluster file, likewise) or "unknown".
   std::string peak_origin = "unknown";
   std::int64_t memory_bytes = 0;          ///< the most that one rank takes
+  std::int64_t process_bytes = 0;         ///< of rank 0, as the system counts it (host memory); 0: not known
   std::uint64_t samples_hash = 0;         ///< SampleOrder::samples_hash() of the batch
   double data_s = 0;                      ///< spent waiting for data
   std::optional<double> checkpoint_s;     ///< that training stood still for saves since the step before

@@ -7,21 +7,10 @@
 
 #include "libalpa/base/units.h"
 #include "libalpa/checkpoint/executor_states.h"
+#include "libalpa/h5/atomic_file.h"
+#include "libalpa/trainer/run_folder.h"
 
 namespace alpa {
-namespace {
-
-/// Of the folder, or of the nearest one around it that exists. As much as can be counted where the system
-/// does not say.
-double free_bytes(const std::filesystem::path& folder) {
-  std::error_code error;
-  std::filesystem::path place = std::filesystem::absolute(folder, error);
-  while (!std::filesystem::exists(place, error) && place.has_relative_path()) place = place.parent_path();
-  return static_cast<double>(std::filesystem::space(place, error).available);
-}
-
-}  // namespace
-
 ProcessMemory process_memory(const Program& training, const Graph& graph, std::int64_t arena,
                              std::int64_t input) {
   ProcessMemory memory;
@@ -99,18 +88,26 @@ std::int64_t most_new_checkpoints(std::int64_t saves, std::int64_t existing, std
   return std::min(saves, std::max<std::int64_t>(keep - existing, 0) + 1);
 }
 
-std::string disk_shortfall(const Graph& graph, const Program& program, const std::filesystem::path& run_dir,
-                           std::int64_t checkpoints) {
-  std::int64_t checkpoint_bytes = 0;
+std::string DiskNeed::text() const {
+  return fmt::format("'{}' is to hold {} of {} more at once, {} in all; {} is free there", run_dir.string(),
+                     count_text(checkpoints, "checkpoint"), bytes_text(checkpoint_bytes), bytes_text(bytes()),
+                     bytes_text(free_bytes));
+}
+
+DiskNeed disk_need(const Graph& graph, const Program& program, const std::filesystem::path& run_dir,
+                   std::int64_t checkpoints) {
+  DiskNeed need{run_dir, checkpoints, 0, free_bytes(run_dir)};
   const StateTerms terms = state_terms(graph, program);
   for (const StateIndex s : graph.states.indices())
-    checkpoint_bytes += byte_count(stored_type(graph, graph.states[s], terms[s]));
-  const double needed = static_cast<double>(checkpoints) * static_cast<double>(checkpoint_bytes),
-               there = free_bytes(run_dir);
-  if (needed <= there) return "";
-  return fmt::format("'{}' is to hold {} of {} more at once, {} in all; {} is free there", run_dir.string(),
-                     count_text(checkpoints, "checkpoint"), bytes_text(checkpoint_bytes), bytes_text(needed),
-                     bytes_text(there));
+    need.checkpoint_bytes += byte_count(stored_type(graph, graph.states[s], terms[s]));
+  return need;
+}
+
+DiskNeed disk_need_of_run(const Graph& graph, const Program& program, const TrainSettings& settings,
+                          std::int64_t done, std::int64_t total) {
+  const std::int64_t saves = saves_left(done, total, settings.checkpoint_every),
+                     existing = std::ssize(checkpointed_steps(settings.run_dir));
+  return disk_need(graph, program, settings.run_dir, most_new_checkpoints(saves, existing, settings.keep));
 }
 
 }  // namespace alpa

@@ -46,9 +46,22 @@ std::int64_t saves_left(std::int64_t done, std::int64_t total, std::int64_t ever
 /// is there before an earlier one goes. `keep` as in TrainSettings.
 std::int64_t most_new_checkpoints(std::int64_t saves, std::int64_t existing, std::int64_t keep);
 
-/// "" where the file system of the run folder has room for so many checkpoints more, else what is missing. A
-/// quota is not seen.
-std::string disk_shortfall(const Graph&, const Program&, const std::filesystem::path& run_dir,
-                           std::int64_t checkpoints);
+/// What a run takes of the disk, in bytes, and what there is.
+struct DiskNeed {
+  std::filesystem::path run_dir;
+  std::int64_t checkpoints = 0;  ///< more, at once
+  std::int64_t checkpoint_bytes = 0;
+  double free_bytes = 0;  ///< of the run folder's file system; a quota is not seen
+  double bytes() const { return static_cast<double>(checkpoints) * static_cast<double>(checkpoint_bytes); }
+  bool fits() const { return bytes() <= free_bytes; }
+  /// "'run' is to hold 3 checkpoints of 1.20 GiB more at once, 3.60 GiB in all; 50.00 GiB is free there"
+  std::string text() const;
+};
+DiskNeed disk_need(const Graph&, const Program&, const std::filesystem::path& run_dir,
+                   std::int64_t checkpoints);
+
+/// Of a run that has made `done` of `total` steps, beside the checkpoints that are there.
+DiskNeed disk_need_of_run(const Graph&, const Program&, const TrainSettings&, std::int64_t done,
+                          std::int64_t total);
 
 }  // namespace alpa

@@ -12,6 +12,7 @@
 #include "libalpa/checkpoint/run_folder.h"
 #include "libalpa/cluster/cluster_parts.h"
 #include "libalpa/cluster/device_facts.h"
+#include "libalpa/device/host_machine.h"
 #include "libalpa/graph/lossy_gradients.h"
 #include "libalpa/kernels/element_types.h"
 #include "libalpa/program/lower/lower.h"
@@ -19,7 +20,6 @@
 #include "libalpa/program/text.h"
 #include "libalpa/runtime/job_machines.h"
 #include "libalpa/trainer/introduction.h"
-#include "libalpa/trainer/learning_rate.h"
 #include "libalpa/trainer/recent_steps.h"
 #include "libalpa/trainer/run_checkpoints.h"
 #include "libalpa/trainer/run_files.h"
@@ -132,10 +132,11 @@ class Run {
                        data_,
                        evaluation_data_ ? &*evaluation_data_ : nullptr,
                        options_,
+                       total_steps_,
                        lossy_gradients_text(graph_)};
     for (const std::string& line : introduction(run)) log_.info(line);
     const std::int64_t evaluate_every = is_emulated() ? 0 : settings_.evaluate_every;
-    for (const std::string& warning : first_warnings(run, evaluate_every, total_steps_)) warn(warning);
+    for (const std::string& warning : first_warnings(run, evaluate_every)) warn(warning);
   }
 
   /// A run may come to its end all the same: others give memory and disk space back. A dry run is to say no.
@@ -148,11 +149,9 @@ class Run {
   /// For one rank.
   void check_disk() const {
     if (is_emulated()) return;
-    const std::int64_t saves = saves_left(step_, total_steps_, settings_.checkpoint_every),
-                       existing = std::ssize(checkpointed_steps(settings_.run_dir));
-    shortfall(disk_shortfall(graph_, training_, settings_.run_dir,
-                             most_new_checkpoints(saves, existing, settings_.keep)),
-              "another --run-dir, a smaller --keep, or free some space");
+    const DiskNeed need = disk_need_of_run(graph_, training_, settings_, step_, total_steps_);
+    if (need.checkpoints > 0 && need.fits()) log_.info("disk: " + need.text());
+    if (!need.fits()) shortfall(need.text(), "another --run-dir, a smaller --keep, or free some space");
   }
 
   /// The largest arena of a rank, as allocated.
@@ -249,6 +248,7 @@ class Run {
       m->peak_origin = plan_.is_measured() ? "measured" : "table";
     }
     m->memory_bytes = allocated_bytes_;
+    if (files_) m->process_bytes = process_bytes();
     m->checkpoint_s = checkpoints_->take_stood_still_s();
     return m;
   }

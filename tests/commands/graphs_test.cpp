@@ -95,8 +95,11 @@ TEST_F(Graphs, ArePlannedForWithTheFastestPolicyForTheirSizes) {
   ASSERT_EQ(chosen.status, 0) << chosen.output;
   EXPECT_THAT(chosen.output,
               testing::ContainsRegex("a group of 32 samples: frontier .* rounds, agenda .* rounds"));
+  EXPECT_THAT(chosen.output,
+              testing::ContainsRegex("\nthe vertices of 32 samples together, by [a-z]+, in [0-9]+ rounds\n"));
   const CommandResult trained = run("alpa-train data.h5 --data trees.h5 --run-dir run --threads 1 --steps 2");
   EXPECT_EQ(trained.status, 0) << trained.output;
+  EXPECT_THAT(trained.output, HasSubstr(", of 32 samples together by "));
 
   write("trees.toml", model(20));
   const CommandResult small = planned("--data trees.h5");

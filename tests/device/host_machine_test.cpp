@@ -60,6 +60,14 @@ TEST_F(HostMemory, ThatTheSystemDoesNotReportIsAnError) {
   EXPECT_THROW(available(), Error);
 }
 
+TEST(ProcessBytes, GrowWithWhatTheProcessTouches) {
+  constexpr std::int64_t bytes = 64 << 20;
+  const std::int64_t before = process_bytes();
+  const std::vector<char> touched(bytes, 1);
+  EXPECT_GT(before, 0);
+  EXPECT_GT(process_bytes() - before, bytes * 9 / 10) << static_cast<int>(touched.back());
+}
+
 TEST(AvailableHostBytes, OfThisMachineAreSome) { EXPECT_GT(available_host_bytes(), 0); }
 
 }  // namespace

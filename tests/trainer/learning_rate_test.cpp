@@ -103,6 +103,22 @@ TEST(UpdateScalars, KeepTheirPrecisionWhereBetaIsNearOne) {
   EXPECT_FLOAT_EQ(update_scalars(o, 0, 1, {}).bias_correction2, 1e-9f);
 }
 
+TEST(LearningRate, IsTheDefaultWhereNoneIsSet) {
+  TrainingOptions o;
+  o.schedule = LearningRateSchedule::constant;
+  EXPECT_EQ(learning_rate_text(o), "0.0003 (the default) at every step");
+  o.learning_rate = 1e-3;
+  o.warmup_steps = 10;
+  EXPECT_EQ(learning_rate_text(o), "rises to 0.001 in 10 steps, stays there");
+  o.schedule = LearningRateSchedule::cosine;
+  o.steps = 100;
+  EXPECT_EQ(learning_rate_text(o), "rises to 0.001 in 10 steps, falls to 0.0001 by step 100 (cosine)");
+  o.schedule = LearningRateSchedule::linear;
+  o.warmup_steps = 0;
+  o.decay_steps = 20;
+  EXPECT_EQ(learning_rate_text(o), "0.001, in the last 20 steps falls to 0.0001 by step 100 (linear)");
+}
+
 TEST(EndedSchedule, IsWarnedOfWhereTheRunGoesOnAfterIt) {
   TrainingOptions options;
   options.steps = 200;

@@ -56,7 +56,7 @@ TEST(Metrics, AreOneLineOfJsonPerStep) {
       R"("samples_per_s":32,"tokens":2048,)"
       R"("tokens_per_s":4096,"step_s":0.5,"predicted_step_s":null,"data_s":0.25,"flops_per_s":40000000000,)"
       R"("peak_flops_per_s":null,"peak_origin":"unknown","peak_fraction":null,"memory_bytes":1610612736,)"
-      R"("samples_hash":"0123456789abcdef","checkpoint_s":null,"evaluation_loss":null})");
+      R"("process_bytes":null,"samples_hash":"0123456789abcdef","checkpoint_s":null,"evaluation_loss":null})");
   m.predicted_step_s = 0.625;
   m.peak_flops_per_s = 8e10;
   m.peak_origin = "measured";
@@ -127,6 +127,13 @@ TEST(Metrics, AreAPlainLineForPeople) {
             "step 120/1000  loss 2.5000  evaluation 2.7500  gradient norm 0.75  learning rate 0.0003  4.10 "
             "ktokens/s"
             "  40.00 GFLOP/s (33.3 % of 120.00 GFLOP/s, table)  memory 1.50 GiB  left 7m20s");
+}
+
+TEST(Metrics, HaveTheMemoryOfTheProcessBesideThatOfTheArena) {
+  StepMetrics m = step(120);
+  m.process_bytes = std::int64_t{7} << 28;
+  EXPECT_THAT(line_for_people(m), HasSubstr("  memory 1.50 GiB (process 1.75 GiB)  left 7m20s"));
+  EXPECT_THAT(line_of(m), HasSubstr(R"("memory_bytes":1610612736,"process_bytes":1879048192,)"));
 }
 
 TEST(Metrics, OnALineForPeopleAreRatesOfAllStepsSinceTheLast) {

@@ -31,15 +31,19 @@ TEST(MostNewCheckpoints, CountTheOneThatIsBeingWritten) {
   EXPECT_EQ(most_new_checkpoints(100, 3, 0), 100);  // all are kept
 }
 
-TEST(DiskShortfall, NamesWhatIsToBeHeldAndWhatIsFree) {
+TEST(DiskNeed, NamesWhatIsToBeHeldAndWhatIsFree) {
   const TemporaryFolder folder;
   const TinyTraining training({"gpt", "data-parallel", 2, 2});
   const Graph& graph = training.graph();
   const Program& program = training.program();
-  EXPECT_EQ(disk_shortfall(graph, program, folder.path() / "not" / "yet", 3), "");
-  EXPECT_THAT(disk_shortfall(graph, program, folder.path() / "not" / "yet", std::int64_t{1} << 50),
-              testing::AllOf(HasSubstr("not/yet' is to hold 1125899906842624 checkpoints of "),
-                             HasSubstr(" is free there")));
+  const DiskNeed need = disk_need(graph, program, folder.path() / "not" / "yet", 3);
+  EXPECT_GT(need.checkpoint_bytes, 0);
+  EXPECT_GT(need.free_bytes, 0);
+  EXPECT_TRUE(need.fits());
+  EXPECT_FALSE(disk_need(graph, program, need.run_dir, std::int64_t{1} << 50).fits());
+  EXPECT_EQ(
+      (DiskNeed{"run", 3, 1 << 20, 5.0 * (1 << 30)}.text()),
+      "'run' is to hold 3 checkpoints of 1.00 MiB more at once, 3.00 MiB in all; 5.00 GiB is free there");
 }
 
 TEST(ProcessMemory, HasTheSamplesAndWhatACheckpointTakes) {

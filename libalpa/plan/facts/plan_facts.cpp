@@ -7,6 +7,8 @@
 #include <map>
 #include <utility>
 
+#include "libalpa/base/toml_document.h"
+#include "libalpa/base/units.h"
 #include "libalpa/cluster/cluster_parts.h"
 #include "libalpa/graph/lossy_gradients.h"
 
@@ -80,6 +82,18 @@ int bucket_count(const Plan& plan) {
   return count;
 }
 
+/// What the plan's model says of the rounds of its vertices; "" where it is not over graphs.
+std::string vertices_text(const std::string& model_toml) {
+  if (model_toml.find("[graphs]") == std::string::npos) return "";
+  TomlDocument document = TomlDocument::parse(model_toml, "the plan's model");
+  const TomlTable graphs = document.root().table("graphs");
+  const std::int64_t group = document.root().table("training").integer("group_samples", 1);
+  const std::string policy = graphs.string("batching", "frontier");
+  const auto rounds = std::ssize(graphs.integers("rounds"));
+  return fmt::format("the vertices of {} together, by {}{}", count_text(group, "sample"), policy,
+                     rounds > 0 ? fmt::format(", in {}", count_text(rounds, "round")) : "");
+}
+
 }  // namespace
 
 const char* PlanFacts::costs() const {
@@ -114,7 +128,8 @@ PlanFacts plan_facts(const Plan& plan, const Graph& graph) {
                   .mean = mean_time(plan),
                   .prediction = plan.prediction,
                   .lossy = lossy_gradients_text(graph),
-                  .stale = staleness_text(plan)};
+                  .stale = staleness_text(plan),
+                  .vertices = vertices_text(plan.model_toml)};
   facts.binding = binding_of(plan);
   for (const StageIndex s : plan.stages.indices()) {
     const StagePlan& stage = plan.stages[s];

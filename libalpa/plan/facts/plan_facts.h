@@ -60,6 +60,8 @@ struct PlanFacts {
   Prediction prediction;
   std::string lossy;  ///< lossy_gradients_text()
   std::string stale;  ///< staleness_text()
+  /// Of a model over graphs: "the vertices of 32 samples together, by frontier, in 20 rounds".
+  std::string vertices = {};
 
   bool is_measured() const { return !profile_fingerprint.empty(); }
   const char* costs() const;  ///< what they are: "estimated", "measured", "extrapolated"
