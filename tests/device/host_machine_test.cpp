@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <vector>
 
 #include "libalpa/base/error.h"
 #include "tests/h5/temporary_folder.h"
