@@ -150,15 +150,15 @@ void explain_plan(const Settings& settings, Log& log) {
   if (settings.runners_up) {
     if (settings.full || settings.json || settings.csv || !settings.second.empty())
       throw Error(ErrorKind::usage,
-                  "--runners-up beside --full, --json, --csv or --why-not: it is a table by itself",
+                  "--runners-up together with --full, --json, --csv or --why-not: it is a table by itself",
                   "--runners-up alone, or with --profile");
     return ask_runners_up(settings.first, settings.profile, log);
   }
   if (!settings.second.empty()) {
     if (settings.full || settings.csv)
       throw Error(ErrorKind::usage,
-                  settings.full ? "--full beside --why-not: the comparison is always whole"
-                                : "--csv beside --why-not: the comparison is no single table",
+                  settings.full ? "--full together with --why-not: the comparison is always whole"
+                                : "--csv together with --why-not: the comparison is no single table",
                   settings.full ? "one of the two" : "--json");
     return ask_why_not(settings.first, settings.second, settings.profile, settings.json, log);
   }
@@ -168,9 +168,8 @@ void explain_plan(const Settings& settings, Log& log) {
                 "alpa-plan simulate PLAN.h5 --profile PROFILE.h5");
   const PlannedModel planned = read_planned_model(settings.first);
   const PlanFacts facts = plan_facts(planned.plan, planned.graph);
-  const std::string text = form == OutputForm::json  ? facts_json(facts).text() + "\n"
-                           : form == OutputForm::csv ? stages_csv(facts)
-                                                     : explained(facts, settings.first, settings.full);
+  if (form == OutputForm::text) return print_with_legend(explained(facts, settings.first, settings.full));
+  const std::string text = form == OutputForm::json ? facts_json(facts).text() + "\n" : stages_csv(facts);
   std::fputs(text.c_str(), stdout);
 }
 
@@ -188,7 +187,8 @@ int main(int argc, char** argv) {
       .option(
           "--cluster", settings.cluster,
           "cluster file (TOML); alone: costs are estimated. With --profile: how many of its machines there "
-          "are, what was measured of them left out; or other machines, to which its costs are extrapolated")
+          "are, without the figures that were measured; or other machines, to which its costs are "
+          "extrapolated")
       .option("--pin", settings.pin,
               "pinned plan (TOML) in place of --method, --devices and --micro-batches, and of --schedule, "
               "--overlap, --transfers, --updates, --sync, --sync-order, --owners and --offload where it says "
@@ -197,7 +197,7 @@ int main(int argc, char** argv) {
           "--constraints", settings.constraints,
           "what the plan must be like (TOML): largest extent of tensor parallelism, ZeRO level, stages, "
           "layers on one stage, tensors whole or split, how gradients are synchronised, micro-batches and "
-          "more (share/constraints.md); their prices are shown. Beside --pin: of gradients alone")
+          "more (share/constraints.md); their prices are shown. With --pin: of gradients alone")
       .options(settings.planner)
       .option("--data", settings.data, kGraphDataHelp)
       .option("--missing", settings.missing,
@@ -282,10 +282,11 @@ int main(int argc, char** argv) {
       .option("--devices", settings.sweep.devices,
               "numbers of devices: the first, doubled up to the last at most; or a list", "N..N|N,N,...")
       .required()
-      .option("--price-per-hour", settings.sweep.prices,
-              "price of a node an hour, in any currency, nodes are paid whole; once for each --cluster, in "
-              "their order",
-              between(1e-6, 1e9))
+      .option(
+          "--price-per-hour", settings.sweep.prices,
+          "price of a node per hour, in any currency (whole nodes are paid for); once for each --cluster, in "
+          "their order",
+          between(1e-6, 1e9))
       .options(settings.sweep)
       .option("--cache", settings.cache, kCacheHelp)
       .continues()
@@ -329,7 +330,7 @@ int main(int argc, char** argv) {
       .writes()
       .required()
       .example("alpa-plan calibrate run --profile profile.h5 --out calibrated.h5",
-               "what each kind of cost took beside its prediction, and the step before and after")
+               "what each kind of cost took compared with its prediction, and the step before and after")
       .example("alpa-plan MODEL.toml --profile calibrated.h5 --out plan.h5",
                "plan again with what it learned")
       .runs([&] {

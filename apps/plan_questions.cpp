@@ -108,15 +108,13 @@ void ask_what_if(const std::filesystem::path& file, const std::filesystem::path&
                            .text());
     return;
   }
-  const PlanFacts facts = plan_facts(plan, planned.graph);
-  fmt::print("{}", plan_heading(facts));
-  if (!remark.empty()) fmt::print("step {}{}\n", seconds_text(steps.front().step_s), remark);
+  std::string text = plan_heading(plan_facts(plan, planned.graph));
+  if (!remark.empty()) text += fmt::format("step {}{}\n", seconds_text(steps.front().step_s), remark);
   if (costs.is_measured())
-    fmt::print("measured costs are extrapolated: each by as much as its estimate changes\n");
-  fmt::print(
-      "\n{}\nThe plan is kept as it is: alpa-plan MODEL.toml --cluster FILE.toml with a file of such a "
-      "cluster may find a better one.\n",
-      what_if_text(steps));
+    text += "measured costs are extrapolated: each by as much as its estimate changes\n";
+  print_with_legend(text + fmt::format("\n{}\nThe plan is kept as it is: alpa-plan MODEL.toml --cluster "
+                                       "FILE.toml with a file of such a cluster may find a better one.\n",
+                                       what_if_text(steps)));
 }
 
 void ask_why_not(const std::filesystem::path& file, const std::filesystem::path& other_file,
@@ -137,12 +135,13 @@ void ask_why_not(const std::filesystem::path& file, const std::filesystem::path&
     fmt::print("{}\n", why_not_json(difference).text());
     return;
   }
-  fmt::print("{}", why_not_text(difference));
+  std::string text = why_not_text(difference);
   if (made_for != runs_on)
-    fmt::print("\n'{}' was made for cluster '{}': it is priced as it would run on '{}'\n",
-               other_file.string(), made_for.name, cluster.name);
+    text += fmt::format("\n'{}' was made for cluster '{}': it is priced as it would run on '{}'\n",
+                        other_file.string(), made_for.name, cluster.name);
   if (!remark.empty())
-    fmt::print("\n'{}': {}{}\n", file.string(), seconds_text(difference.plan.step.step_s), remark);
+    text += fmt::format("\n'{}': {}{}\n", file.string(), seconds_text(difference.plan.step.step_s), remark);
+  print_with_legend(text);
 }
 
 void ask_runners_up(const std::filesystem::path& file, const std::filesystem::path& profile, Log& log) {
@@ -170,8 +169,9 @@ int ask_differences(const std::filesystem::path& first, const std::filesystem::p
   else if (form == OutputForm::csv)
     std::fputs(difference_csv(difference).c_str(), stdout);
   else if (!lines.empty())
-    fmt::print("{}\nin the files\n{}",
-               difference_text(difference, first.filename().string(), second.filename().string()), lines);
+    print_with_legend(fmt::format(
+        "{}\nin the files\n{}",
+        difference_text(difference, first.filename().string(), second.filename().string()), lines));
   return lines.empty() ? 0 : 1;
 }
 

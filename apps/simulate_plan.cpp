@@ -21,7 +21,8 @@ namespace {
 void simulate_plan(const SimulateSettings& settings, Log& log) {
   const OutputForm form = output_form(settings.json, settings.csv);
   if (settings.program && form != OutputForm::text)
-    throw Error(ErrorKind::usage, "--program beside --json or --csv: the program is text", "one of the two");
+    throw Error(ErrorKind::usage, "--program together with --json or --csv: the program is text",
+                "one of the two");
   const PlannedModel planned = read_planned_model(settings.plan);
   const Plan& plan = planned.plan;
   const Graph& graph = planned.graph;
@@ -35,10 +36,12 @@ void simulate_plan(const SimulateSettings& settings, Log& log) {
   const Timeline timeline = simulate(program, costs);
   const SimulatedStep step =
       simulated_step(plan, program, timeline, costs, predicted_error_s(plan, graph, costs, timeline.step_s));
-  const std::string text = form == OutputForm::json  ? simulation_json(step).text() + "\n"
-                           : form == OutputForm::csv ? simulation_csv(step)
-                                                     : simulation_text(step, remark);
-  std::fputs(text.c_str(), stdout);
+  if (form == OutputForm::text)
+    print_with_legend(simulation_text(step, remark));
+  else
+    std::fputs(
+        (form == OutputForm::json ? simulation_json(step).text() + "\n" : simulation_csv(step)).c_str(),
+        stdout);
   if (!settings.trace.empty())
     publish_text(settings.trace,
                  chrome_trace(TimelineKind::planned, simulated_ranks(program, costs, traced_ranks(program)),

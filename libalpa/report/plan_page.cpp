@@ -1,6 +1,7 @@
 #include "libalpa/report/plan_page.h"
 
 #include "libalpa/plan/facts/facts_json.h"
+#include "libalpa/plan/facts/legend.h"
 #include "libalpa/report/page.h"
 
 namespace alpa {
@@ -64,7 +65,7 @@ JsonObject entry_json(const PageEntry& entry) {
 std::string plan_page(const std::string& skeleton, const std::vector<PageEntry>& entries) {
   JsonArray plans;
   for (const PageEntry& entry : entries) plans.add(entry_json(entry));
-  return page_with(skeleton, JsonObject().set("plans", plans));
+  return page_with(skeleton, JsonObject().set("plans", plans).set("legend", legend_json()));
 }
 
 }  // namespace alpa

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "libalpa/plan/facts/legend.h"
 #include "libalpa/report/page.h"
 
 namespace alpa {
@@ -48,8 +49,11 @@ std::string run_page(const std::string& skeleton, const std::string& title, cons
                      const std::optional<PageEntry>& plan) {
   JsonArray plans;
   if (plan) plans.add(entry_json(*plan));
-  return page_with(skeleton,
-                   JsonObject().set("title", title).set("run", history_json(run)).set("plans", plans));
+  return page_with(skeleton, JsonObject()
+                                 .set("title", title)
+                                 .set("run", history_json(run))
+                                 .set("plans", plans)
+                                 .set("legend", legend_json()));
 }
 
 }  // namespace alpa

@@ -156,3 +156,7 @@ function planSection({ title, remark, facts, picture, what_if }, n) {
     make('h3', {}, 'Shardings'), ...shardings(facts), ...schedules(facts), make('h3', {}, 'Candidates'), candidates(facts));
 }
 
+function legend() {
+  return make('details', { class: 'legend' }, make('summary', {}, 'Words, symbols and units'),
+    table('what they stand for', [['as in'], ['meaning']], data.legend.map(({ term, meaning }) => row(term, meaning))));
+}

@@ -11,5 +11,5 @@ function comparison() {
 }
 
 document.title = plans.map(p => p.title).join(', ');
-document.getElementById('page').append(make('h1', {}, plans.length > 1 ? 'Plans side by side' : 'Plan of ' + plans[0].facts.model), comparison(), ...plans.map(planSection));
+document.getElementById('page').append(make('h1', {}, plans.length > 1 ? 'Plans side by side' : 'Plan of ' + plans[0].facts.model), comparison(), ...plans.map(planSection), legend());
 addEventListener('beforeprint', () => document.querySelectorAll('details').forEach(d => d.open = true));

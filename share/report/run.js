@@ -78,5 +78,5 @@ document.getElementById('page').append(make('h1', {}, title), ...(run.emulated ?
     ...chart('Learning rate', short, [line('learning rate', 'transfers', run.learning_rate)]), ...chart('Gradient norm', short, [line('gradient norm', 'weights', run.gradient_norm)]),
     ...chart(run.tokens > 0 ? 'Tokens a second' : 'Samples a second', short, [line('rate', 'update', rate)]),
     ...chart('Step time', seconds, [line('measured', 'compute', run.step_s), line('predicted', 'collectives', run.predicted_step_s, { dashed: true })]), ...memory()].filter(part => part !== null),
-  ...plans.map((plan, i) => planSection({ ...plan, title: 'The plan: ' + plan.title }, i)));
+  ...plans.map((plan, i) => planSection({ ...plan, title: 'The plan: ' + plan.title }, i)), ...(plans.length ? [legend()] : []));
 addEventListener('beforeprint', () => document.querySelectorAll('details').forEach(d => d.open = true));
