@@ -51,7 +51,7 @@ void describe(Settings& s, OptionsVisitor& visit) {
               "batch and its 2nd, 4th, 8th ... part, up to four parts per rank",
               at_least(1));
   visit.field("time_budget", s.measure.time_budget_s,
-              "stop after that many seconds, most used operators first; 0: no bound", at_least(0));
+              "stop after that many seconds, most used operators first; 0: no limit", at_least(0));
   describe(s.device, visit);
   visit.field("repetitions", s.instrument.repetitions, "samples of which the median is taken",
               between(1, 1000));
@@ -281,7 +281,7 @@ int profile_rank(Settings settings, const ParallelRun& run, const std::string& c
     if (settings.out.empty()) return 0;
     if (!known) profile.cluster = probe_cluster(machines, rates, op_catalog(), instrument);
     if (!known && profile.cluster.overlap_slowdown != 1 && run.session.rank() == 0)
-      run.log.info(fmt::format("computation takes {:.2f} times as long beside communication",
+      run.log.info(fmt::format("computation takes {:.2f} times as long alongside communication",
                                profile.cluster.overlap_slowdown));
   }
 

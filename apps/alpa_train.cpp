@@ -242,11 +242,11 @@ int main(int argc, char** argv) {
       .required()
       .flag("--allow-non-finite", settings.allow_non_finite, "take weights that are NaN or infinite")
       .example("alpa-train import model.safetensors configs/models/gpt2-124m.toml --out gpt2.h5",
-               "take over GPT-2 small")
+               "import GPT-2 small")
       .example("alpa-train import model.safetensors.index.json configs/models/llama-8b.toml --out llama.h5",
                "Llama 3 8B, which is published in four files")
       .example("alpa-train plan.h5 --data text.txt --run-dir run --resume gpt2.h5",
-               "train on from it, with a plan of the same model")
+               "continue training from it, with a plan of the same model")
       .runs([&] { import_file(settings, app); });
   app.subcommand("export", "write the weights of a checkpoint as a safetensors file")
       .argument("CHECKPOINT.h5", settings.checkpoint, "checkpoint of a run, or of import")
@@ -258,7 +258,7 @@ int main(int argc, char** argv) {
       .writes()
       .required()
       .example("alpa-train export run/checkpoints/step-00000100.h5 --names gpt2 --out model.safetensors",
-               "for what reads GPT-2's weights")
+               "for programs that read GPT-2's weights")
       .example("alpa-train export gpt2.h5 --names gpt2 --out same.safetensors",
                "a checkpoint of import gives back its tensors, byte for byte")
       .runs([&] { export_weights(settings.checkpoint, settings.names, settings.out, app.log()); });

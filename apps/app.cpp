@@ -125,11 +125,11 @@ const Command* App::parse(int argc, const char* const* argv, bool speaks) {
   const auto add_common = [&](Command& command) {
     if (command.has_outputs()) command.flag("--force", force_, "replace files that exist");
     command.option("--log-level", log_level_, "least serious line of the log", levels)
-        .flag("--help", help_, "print this and end; -h too")
-        .flag("--version", version_, "print the version and what it was built with, and end");
+        .flag("--help", help_, "print this and exit; -h too")
+        .flag("--version", version_, "print the version and what it was built with, and exit");
   };
   add_common(*this);
-  option("--help-as", help_form_, "print the help of this command and all below it in another form, and end",
+  option("--help-as", help_form_, "print the help of this command and all below it in another form, and exit",
          {{"text", HelpForm::text, "as --help does, of this command alone"},
           {"man", HelpForm::man, "a manual page: --help-as man > page.1; man -l page.1"},
           {"bash", HelpForm::bash, "completion for bash, to be sourced"}});
@@ -193,7 +193,7 @@ int App::run_parallel(int argc, const char* const* argv, const std::function<int
   for (const auto& [command, its_body] : parallel_) {
     command->option(
         "--hang-timeout", hang_timeout_s_,
-        "end with status 7 when another rank has kept this one waiting for that many seconds; after a tenth "
+        "exit with status 7 when another rank has kept this one waiting for that many seconds; after a tenth "
         "of them a message says which rank (MPI) or in which call (GPUs); 0: wait for ever",
         at_least(0));
     command->may_end_with({ErrorKind::allocation, ErrorKind::peer});

@@ -33,7 +33,7 @@ double seconds_of_rounds(const ModelDefinition& model, const CostModel& costs) {
 std::vector<ModelDefinition> forms_for_data(const ModelDefinition& model, const std::string& data, Log& log) {
   if (model.graphs.empty())
     throw Error(ErrorKind::usage,
-                fmt::format("--data is given, and '{}' is no model over graphs", model.name),
+                fmt::format("--data is given, but '{}' is not a model over graphs", model.name),
                 "leave it out: plans of other models do not depend on the data");
   const std::int64_t group = model.training.group_samples;
   const VertexInputs inputs = vertex_inputs(forward_graph(model, group, false));

@@ -32,7 +32,7 @@ int with_kept_solutions(const std::filesystem::path& file, const Provenance& pro
   if (file.empty()) return plan(cache);
   AtomicFile{file};  // a folder that cannot be written is noticed before the work
   if (const std::string other = read_solutions(file, cache); !other.empty())
-    log.info(fmt::format("'{}' is of another solver ({}): it is begun anew", file.string(), other));
+    log.info(fmt::format("'{}' is of another solver ({}): it is started over", file.string(), other));
   try {
     const int status = plan(cache);
     keep(file, provenance, cache, log);

@@ -52,7 +52,7 @@ double seconds_of(const std::filesystem::path& metrics) {
 
 void write_report(const RunReport& report, Log& log) {
   if (report.page.empty() && report.csv.empty() && report.tensorboard.empty())
-    throw Error(ErrorKind::usage, "nothing is to be written",
+    throw Error(ErrorKind::usage, "there is nothing to write",
                 "--out run.html for a page to look at, --csv, or --tensorboard");
   for (const std::filesystem::path& written : {report.page, report.csv})
     if (!written.empty()) AtomicFile{written};  // a folder that cannot be written is noticed before the work

@@ -185,7 +185,7 @@ class TuningJob {
   void resume() {
     if (!before_) return;
     if (begins_anew()) {
-      log_.info(fmt::format("'{}' has {} of another plan: begins anew, and learns from them",
+      log_.info(fmt::format("'{}' has {} of another plan: starts over, and learns from them",
                             settings_.out.string(), count_text(std::ssize(before_->trials), "trial")));
       return;
     }
@@ -289,7 +289,7 @@ void describe(TuneSettings& s, OptionsVisitor& visit) {
   describe(s.trial, visit);
   visit.field(
       "anew", s.anew,
-      "where --out has trials of another plan, begin anew and learn from them, as --transfer-from does");
+      "where --out has trials of another plan, start over and learn from them, as --transfer-from does");
   visit.field("max_hours", s.max_hours,
               "stop (exit 75) before that many hours have passed; the same command goes on. 0: no limit",
               at_least(0));
@@ -302,7 +302,7 @@ int tune_plan(TuneSettings settings, const ParallelRun& rank, const Provenance& 
   const PlannedModel planned = read_planned_model(settings.plan);
   if (!planned.plan.prediction.constraints.empty())
     throw Error(ErrorKind::input,
-                fmt::format("'{}' was planned under constraints ({}), which tuning does not know",
+                fmt::format("'{}' was planned under constraints ({}), which tuning does not support",
                             settings.plan.string(), planned.plan.prediction.constraints.front().text),
                 "a plan without constraints");
   if (planned.plan.has_states_at_servers())

@@ -142,7 +142,7 @@ CheckpointFacts facts_of(const TensorReader& file, const std::filesystem::path& 
       facts.samples > facts.step * kMostSamples || facts.data.length < 0 || facts.data.windows < 0 ||
       facts.data.sequence < 0)
     throw Error(ErrorKind::input,
-                fmt::format("'{}' is of step {} after {} samples of {} tokens, which no run comes to",
+                fmt::format("'{}' is of step {} after {} samples of {} tokens, which no run can have",
                             path.string(), facts.step, facts.samples, facts.data.length),
                 "resume from another checkpoint");
   if (!file.has_attribute("loss_scale")) return facts;
@@ -152,9 +152,9 @@ CheckpointFacts facts_of(const TensorReader& file, const std::filesystem::path& 
       scale.skipped_steps > facts.step)
     throw Error(
         ErrorKind::input,
-        fmt::format("'{}' has a loss scale of {} after {} good and {} skipped of {} steps, which no run "
-                    "comes to",
-                    path.string(), scale.factor, scale.good_steps, scale.skipped_steps, facts.step),
+        fmt::format(
+            "'{}' has a loss scale of {} after {} good and {} skipped of {} steps, which no run can have",
+            path.string(), scale.factor, scale.good_steps, scale.skipped_steps, facts.step),
         "resume from another checkpoint");
   facts.loss_scale = scale;
   return facts;

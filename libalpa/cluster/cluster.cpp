@@ -269,7 +269,7 @@ MachinesBesideProfile read_cluster_beside(const Cluster& measured, const std::fi
   const Cluster given = read(path, &measured);
   if (given.kind != measured.kind)
     throw Error(ErrorKind::input,
-                fmt::format("the profile was measured on {}, '{}' has {}: nothing is known of these by those",
+                fmt::format("the profile was measured on {}, but '{}' has {}: it says nothing of these",
                             measured.device, path.string(), given.device),
                 "a profile of such devices, or the cluster file alone");
   std::vector<std::string> differences;

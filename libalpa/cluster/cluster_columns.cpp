@@ -12,7 +12,7 @@ namespace alpa {
 namespace {
 
 [[noreturn]] void refuse(const std::string& what) {
-  throw Error(ErrorKind::input, "the cluster in the file makes no sense: " + what, "make the file again");
+  throw Error(ErrorKind::input, "the cluster in the file is not valid: " + what, "make the file again");
 }
 
 /// The numbers of a cluster, one list for writing and reading.

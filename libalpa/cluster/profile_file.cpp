@@ -253,7 +253,7 @@ class ProfileReader {
                                   static_cast<SampleStatus>(known - kStatusNames.begin()),
                                   times[i]};
       if (!operators.emplace(signature[i], sample).second)
-        refuse(fmt::format("'{}' is there twice", signature[i]));
+        refuse(fmt::format("'{}' appears twice", signature[i]));
     }
     return operators;
   }
@@ -287,7 +287,7 @@ class ProfileReader {
     const auto twice = std::adjacent_find(samples.begin(), samples.end(),
                                           [](const auto& a, const auto& b) { return a.key() == b.key(); });
     if (twice != samples.end())
-      refuse(fmt::format("{} of {} bytes by {} x {} devices is there twice", collective_name(twice->kind),
+      refuse(fmt::format("{} of {} bytes by {} x {} devices appears twice", collective_name(twice->kind),
                          twice->bytes, twice->group.nodes, twice->group.per_node));
     return samples;
   }

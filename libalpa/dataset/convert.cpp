@@ -184,7 +184,7 @@ void convert(const ConvertSettings& settings, const Provenance& provenance, Log&
     const fs::path& source = settings.sources.front();
     const SourceKind kind = settings.from == SourceKind::automatic ? kind_of(settings) : settings.from;
     if (!settings.words.empty() && kind != SourceKind::treebank)
-      throw Error(ErrorKind::usage, fmt::format("{} is no treebank", source_names(settings)),
+      throw Error(ErrorKind::usage, fmt::format("{} is not a treebank", source_names(settings)),
                   "leave out --words, or say --from ptb-trees");
     check_settings_of_texts(settings, kind);
     const fs::path scratch = folder_of(settings.out);

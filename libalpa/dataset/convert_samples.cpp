@@ -97,7 +97,7 @@ Shape wanted_shape(const ConvertSettings& settings) {
     std::int32_t extent = 0;
     const auto [stop, fault] = std::from_chars(at, end, extent);
     if (fault != std::errc() || extent < 1 || (stop < end && (*stop != 'x' || stop + 1 == end)))
-      throw Error(ErrorKind::usage, fmt::format("--shape '{}' is no shape", settings.shape),
+      throw Error(ErrorKind::usage, fmt::format("--shape '{}' is not a shape", settings.shape),
                   "e.g. --shape 8x8x1");
     if (numbers > most_numbers / extent)
       throw Error(ErrorKind::usage,

@@ -89,7 +89,7 @@ class CsvRows {
     for (std::size_t i = 0; i < columns_; ++i) {
       const auto number = number_of(fields_[i]);
       if (!number || std::abs(*number) > std::numeric_limits<float>::max())
-        throw lines.error(fmt::format("column {}: '{}' is no number", i + 1, fields_[i].substr(0, 40)),
+        throw lines.error(fmt::format("column {}: '{}' is not a number", i + 1, fields_[i].substr(0, 40)),
                           "give finite numbers with commas between them");
       if (i == label_at_)
         label = label_of(*number, lines);
@@ -113,8 +113,8 @@ class CsvRows {
 
   std::int32_t label_of(double number, const TextLines& lines) const {
     if (number < 0 || number != std::floor(number) || number >= std::numeric_limits<std::int32_t>::max())
-      throw lines.error(fmt::format("column {}: the label '{}' is no whole number from 0 on", label_at_ + 1,
-                                    trimmed(fields_[label_at_]).substr(0, 40)),
+      throw lines.error(fmt::format("column {}: the label '{}' is not a whole number from 0 on",
+                                    label_at_ + 1, trimmed(fields_[label_at_]).substr(0, 40)),
                         "--label-column N where the label is not the last column");
     return static_cast<std::int32_t>(number);
   }

@@ -128,7 +128,7 @@ std::unique_ptr<GraphSource> make_drawn_graphs(const std::string& data, const Gr
   const int children = settings.kind == DrawnKind::chains ? 1 : 2;
   if (limits.children < children)
     throw Error(ErrorKind::input,
-                fmt::format("vertices of '{}' have up to {} children, and the model takes {}", data, children,
+                fmt::format("vertices of '{}' have up to {} children, but the model takes {}", data, children,
                             limits.children),
                 "let the model take more, or give it other data");
   if (limits.classes < kPlantedClasses || limits.vocabulary < 1)

@@ -191,10 +191,10 @@ std::optional<GraphStatistics> stored_statistics(const std::filesystem::path& pa
   statistics.labelled = counts_of(labelled)[0];
 
   if (statistics.samples_by_height.size() != statistics.vertices_by_height.size())
-    throw by_height.error(fmt::format("has {} heights, and '{}' has {}", statistics.samples_by_height.size(),
+    throw by_height.error(fmt::format("has {} heights, but '{}' has {}", statistics.samples_by_height.size(),
                                       vertices_by_height_path, statistics.vertices_by_height.size()));
   if (statistics.samples_by_size.size() != statistics.sizes.size())
-    throw by_size.error(fmt::format("has {} sizes, and '{}' has {}", statistics.samples_by_size.size(),
+    throw by_size.error(fmt::format("has {} sizes, but '{}' has {}", statistics.samples_by_size.size(),
                                     sizes_path, statistics.sizes.size()));
   if (statistics.sizes.empty() || statistics.sizes.front() < 1 ||
       !std::ranges::is_sorted(statistics.sizes, std::less_equal<>()))

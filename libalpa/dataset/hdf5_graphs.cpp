@@ -41,10 +41,11 @@ H5Rows open_column(const std::filesystem::path& path, const char* dataset, const
 bool has_edges(const std::filesystem::path& path) {
   const bool edges = has_dataset(path, "/edges");
   if (edges && has_dataset(path, "/parents"))
-    throw Error(ErrorKind::input,
-                fmt::format("'{}' has '/parents' and '/edges', and one of them says what the graphs are",
-                            path.string()),
-                "leave out the other");
+    throw Error(
+        ErrorKind::input,
+        fmt::format("'{}' has '/parents' and '/edges', but only one of them may say what the graphs are",
+                    path.string()),
+        "leave out the other");
   return edges;
 }
 
@@ -55,7 +56,7 @@ std::vector<std::int64_t> offsets_of(const H5Rows& stored, std::int64_t count, s
     throw stored.error(
         fmt::format("expected 1 to {} samples and the end of the last, found {}", kMostSamples, samples + 1));
   if (fewest > 0 && samples > count / fewest)
-    throw stored.error(fmt::format("speaks of {} samples, and there are {} vertices", samples, count));
+    throw stored.error(fmt::format("describes {} samples, but there are {} vertices", samples, count));
   std::vector<std::int64_t> offsets(static_cast<std::size_t>(samples) + 1);
   stored.read(0, samples + 1, offsets.data());
   if (offsets[0] != 0) throw stored.error(fmt::format("begins with {}, expected 0", offsets[0]));
@@ -65,12 +66,12 @@ std::vector<std::int64_t> offsets_of(const H5Rows& stored, std::int64_t count, s
       throw stored.error(
           fmt::format("sample {} begins at {} and ends at {}, expected ascending", i - 1, begin, end));
     if (end > count)
-      throw stored.error(fmt::format("sample {} ends at {}, and there are {}", i - 1, end, count));
+      throw stored.error(fmt::format("sample {} ends at {}, but there are {}", i - 1, end, count));
     if (end - begin < fewest)
       throw stored.error(fmt::format("sample {} has no vertices, expected at least one", i - 1));
   }
   if (offsets.back() != count)
-    throw stored.error(fmt::format("ends with {}, and there are {}", offsets.back(), count));
+    throw stored.error(fmt::format("ends with {}, but there are {}", offsets.back(), count));
   return offsets;
 }
 
@@ -90,13 +91,13 @@ class Hdf5Graphs final : public GraphSource {
     for (const H5Rows* column : {&labels_, has_edges_ ? &labels_ : &links_})
       if (column->extent()[0] != vertices)
         throw column->error(
-            fmt::format("has {} vertices, and '/tokens' has {}", column->extent()[0], vertices));
+            fmt::format("has {} vertices, but '/tokens' has {}", column->extent()[0], vertices));
     offsets_ = offsets_of(open_column(path, "/offsets", of_offsets), vertices, 1);
     if (has_edges_) {
       const H5Rows stored = open_column(path, "/edge_offsets", of_edge_offsets);
       if (stored.extent()[0] != std::ssize(offsets_))
         throw stored.error(
-            fmt::format("has {} samples, and '/offsets' has {}", stored.extent()[0] - 1, samples()));
+            fmt::format("has {} samples, but '/offsets' has {}", stored.extent()[0] - 1, samples()));
       edge_offsets_ = offsets_of(stored, links_.extent()[0], 0);
     }
     look_through();
@@ -151,7 +152,7 @@ class Hdf5Graphs final : public GraphSource {
     const std::int64_t vertices = offsets_[sample + 1] - offsets_[sample];
     if (vertices > kMostVertices)
       throw Error(ErrorKind::input,
-                  fmt::format("'{}': '/offsets': sample {} has {} vertices, and {} is the most",
+                  fmt::format("'{}': '/offsets': sample {} has {} vertices, but {} is the most",
                               path_.string(), sample, vertices, kMostVertices),
                   "cut it into smaller graphs");
     if (!has_edges_) return;
@@ -226,7 +227,7 @@ class Hdf5Graphs final : public GraphSource {
       if (values[i] < -1 || values[i] >= below)
         throw fault(
             dataset, sample, static_cast<std::int32_t>(i),
-            fmt::format("its {} is {}, and the model takes -1 (none) to {}", what, values[i], below - 1),
+            fmt::format("its {} is {}, but the model takes -1 (none) to {}", what, values[i], below - 1),
             take_more);
     into.assign(values.begin(), values.end());
   }

@@ -28,14 +28,14 @@ IdxFile open_idx(InputFile file) {
   constexpr std::int64_t start_bytes = 4;
   unsigned char start[start_bytes] = {};
   if (file.bytes() < start_bytes)
-    throw refused(file, fmt::format("has {} bytes, no IDX header", file.bytes()));
+    throw refused(file, fmt::format("has {} bytes, too few for an IDX header", file.bytes()));
   file.read(0, start, sizeof start);
   if (start[0] != 0 || start[1] != 0)
     throw refused(file, "does not begin as an IDX file (two bytes of zero)");
   if (start[2] != bytes_code)
     throw refused(
         file,
-        fmt::format("has values of type {:#04x}, and bytes ({:#04x}) are what is read", start[2], bytes_code),
+        fmt::format("has values of type {:#04x}, but bytes ({:#04x}) are what is read", start[2], bytes_code),
         "store them as bytes");
   const std::int64_t begin = start_bytes + 4 * std::int64_t{start[3]};
   if (start[3] == 0 || file.bytes() < begin)
@@ -55,7 +55,7 @@ IdxFile open_idx(InputFile file) {
     throw refused(
         file,
         fmt::format(
-            "is truncated or damaged: its header speaks of {} values from byte {} on, and it has {} bytes",
+            "is truncated or damaged: its header promises {} values from byte {} on, but it has {} bytes",
             elements < 0 ? "more" : fmt::format("{} ({})", elements, shape_text(extent)), begin,
             file.bytes()));
   return {std::move(file), std::move(extent), begin};

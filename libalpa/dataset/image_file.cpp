@@ -19,7 +19,7 @@ namespace {
 constexpr std::int64_t most_bytes = std::int64_t{1} << 30;
 
 Error damaged(const InputFile& file, const std::string& kind, const std::string& why) {
-  return refused(file, fmt::format("is truncated or damaged, or no {} image: {}", kind, why),
+  return refused(file, fmt::format("is truncated or damaged, or not a {} image: {}", kind, why),
                  "copy or make it again, or move it away");
 }
 
@@ -96,10 +96,10 @@ Image netpbm(const InputFile& file, std::string_view bytes) {
   const std::int64_t width = next_number(bytes, at), height = next_number(bytes, at),
                      levels = next_number(bytes, at);
   if (width < 1 || height < 1 || levels < 1 || at >= bytes.size() || !is_space(bytes[at]))
-    throw refused(file, fmt::format("has no whole header: byte {} is not as it should be", at),
+    throw refused(file, fmt::format("has a damaged header: byte {} is not what it should be", at),
                   "copy or make it again");
   if (levels != 255)
-    throw refused(file, fmt::format("has levels up to {}, and 255 is what is read", levels),
+    throw refused(file, fmt::format("has levels up to {}, but 255 is the most that is read", levels),
                   "convert it, e.g. mogrify -depth 8");
   Image image = blank(file, height, width, bytes[1] == '6' ? 3 : 1);
   const std::string_view pixels = bytes.substr(at + 1);
@@ -107,7 +107,7 @@ Image netpbm(const InputFile& file, std::string_view bytes) {
     throw refused(
         file,
         fmt::format(
-            "is truncated or damaged: its header speaks of {} pixels from byte {} on, and it has {} bytes",
+            "is truncated or damaged: its header promises {} pixels from byte {} on, but it has {} bytes",
             shape_text(image.shape), at + 1, bytes.size()),
         "copy or make it again; a file holds one image");
   std::copy(pixels.begin(), pixels.end(), image.pixels.begin());
@@ -125,7 +125,7 @@ Image read_image(const std::filesystem::path& path) {
   if (bytes.starts_with("\x89PNG")) return png(file, bytes);
   if (bytes.starts_with("\xff\xd8")) return jpeg(file, bytes);
   if (bytes.starts_with("P5") || bytes.starts_with("P6")) return netpbm(file, bytes);
-  throw refused(file, "is no PNG, JPEG, binary PGM or PPM image",
+  throw refused(file, "is not a PNG, JPEG, binary PGM or PPM image",
                 "convert it, e.g. mogrify -format png, or move it away");
 }
 

@@ -34,7 +34,7 @@ std::vector<ClassOfImages> classes_in(const fs::path& folder) {
   std::vector<ClassOfImages> classes;
   for (const fs::path& name : sorted_entries(folder)) {
     if (!fs::is_directory(folder / name))
-      throw refused(folder / name, "is no folder, and a folder of images has one for each class",
+      throw refused(folder / name, "is not a folder; a folder of images has one for each class",
                     "move it away");
     classes.push_back({name.string(), sorted_entries(folder / name)});
     if (classes.back().files.empty())

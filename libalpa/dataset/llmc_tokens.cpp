@@ -43,21 +43,21 @@ std::unique_ptr<TokenSource> open_llmc_tokens(InputFile file) {
     if (header[0] != flavour.magic) continue;
     if (header[1] != flavour.version)
       throw Error(ErrorKind::input,
-                  fmt::format("'{}' is a token file of llm.c of version {}, and version {} is what is read",
+                  fmt::format("'{}' is a token file of llm.c of version {}, but version {} is what is read",
                               name, header[1], flavour.version),
                   "make it again with a current llm.c");
     const std::int64_t bytes = llmc_header_bytes + header[2] * packed_bytes(flavour.type);
     if (header[2] < 0 || bytes != file.bytes())
       throw Error(
           ErrorKind::input,
-          fmt::format("'{}' is truncated or damaged: its header speaks of {} tokens ({} bytes), it has {} "
+          fmt::format("'{}' is truncated or damaged: its header promises {} tokens ({} bytes), but it has {} "
                       "bytes",
                       name, header[2], bytes, file.bytes()),
           "copy or make it again");
     return std::make_unique<PackedTokens>(std::move(file), flavour.type, llmc_header_bytes, header[2],
                                           "llm.c tokens");
   }
-  throw Error(ErrorKind::input, fmt::format("'{}' is no token file of llm.c", name));
+  throw Error(ErrorKind::input, fmt::format("'{}' is not a token file of llm.c", name));
 }
 
 }  // namespace alpa

@@ -16,7 +16,7 @@ void check_chains(GraphSource& source) {
       const std::span<const std::int32_t> children = graph.children_of(vertex);
       if (vertex == 0 ? children.empty() : children.size() == 1 && children[0] == vertex - 1) continue;
       throw Error(ErrorKind::input,
-                  fmt::format("{}: sample {} is no chain: vertex {} has {} children{}, expected {}",
+                  fmt::format("{}: sample {} is not a chain: vertex {} has {} children{}, expected {}",
                               source.description(), sample, vertex, children.size(),
                               children.size() == 1 ? fmt::format(" (vertex {})", children[0]) : "",
                               vertex == 0 ? "none" : fmt::format("vertex {} alone", vertex - 1)),

@@ -75,7 +75,7 @@ void check_is_text(const std::filesystem::path& path, std::string_view first_byt
   const std::string hint = kind == json_lines_kind ? "alpa-train convert takes the text out of it"
                            : kind == "a gzip file" ? "alpa-train convert uncompresses it"
                                                    : "make text of it, or tokens as /tokens of an HDF5 file";
-  throw Error(ErrorKind::input, fmt::format("'{}' is no text: it seems to be {}", path.string(), kind),
+  throw Error(ErrorKind::input, fmt::format("'{}' is not text: it seems to be {}", path.string(), kind),
               hint + "; alpa-train convert --from text takes the bytes of any file as they are");
 }
 

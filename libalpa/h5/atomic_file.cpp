@@ -93,7 +93,8 @@ AtomicFile::AtomicFile(std::filesystem::path target) : target_(std::move(target)
     throw file_error(ErrorKind::input, "write", target_, EISDIR);
   // A link is replaced, whatever it leads to; a device or a pipe would be gone for its users.
   if (exists && !S_ISREG(about.st_mode) && !S_ISLNK(about.st_mode))
-    throw Error(ErrorKind::input, fmt::format("cannot write '{}': it is no regular file", target_.string()),
+    throw Error(ErrorKind::input,
+                fmt::format("cannot write '{}': it is not a regular file", target_.string()),
                 "give the name of a file");
   for (int attempt = 0; attempt < 16 && descriptor_ < 0; ++attempt) {
     temporary_ = target_;

@@ -95,7 +95,7 @@ int H5RowsWriter::declare(const std::string& path, RowsType type, const Shape& e
   const std::int64_t row_bytes = element_count(extent) / extent[0] * rows_type_bytes(type);
   if (row_bytes > most_row_bytes)
     throw Error(ErrorKind::input,
-                fmt::format("a row of '{}' has {} bytes, and 1 GiB is the most", path, row_bytes),
+                fmt::format("a row of '{}' has {} bytes, but 1 GiB is the most", path, row_bytes),
                 "cut the samples into smaller ones");
   Shape chunk = extent;
   const std::int64_t most = std::max<std::int64_t>(usual_chunk_bytes / row_bytes, 1);

@@ -43,7 +43,7 @@ class Expansion {
  private:
   void count_step(const Step& step) {
     if (++steps_ <= kMaxSteps) return;
-    faults_.add(step.place, fmt::format("the model unfolds to more than {} steps", kMaxSteps));
+    faults_.add(step.place, fmt::format("the model expands to more than {} steps", kMaxSteps));
     throw BoundReached{};
   }
 
@@ -161,7 +161,7 @@ class Expansion {
     if (!of) return;
     if (builder_.type(of->front()).dtype == DType::i32)
       return frame.fault(step.place,
-                         fmt::format("metric '{}' is a sum of {}, expected numbers that are no integers",
+                         fmt::format("metric '{}' is a sum of {}, expected numbers that are not integers",
                                      step.metric, types_text(step, *of)));
     std::vector<Metric>& metrics = builder_.graph().metrics;
     auto metric =

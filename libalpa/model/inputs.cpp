@@ -22,9 +22,10 @@ ValueIndex add_graphs(GraphBuilder& builder, const GraphsDefinition& graphs, std
   if (samples % group != 0) {
     frame.fault(
         graphs.place,
-        fmt::format("{} samples are no whole number of groups: 'batch' of [training], expected a multiple of "
-                    "'group_samples' = {}",
-                    samples, group));
+        fmt::format(
+            "{} samples are not a whole number of groups: 'batch' of [training], expected a multiple of "
+            "'group_samples' = {}",
+            samples, group));
     return kPoisoned;
   }
   const Shape rows{samples, *vertices}, structure{samples, *vertices, *children + 1};

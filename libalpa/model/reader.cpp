@@ -93,7 +93,7 @@ class ModelReader {
       return;
     }
     if (depth == kMaxBases) {
-      base.fault(fmt::format("a model may rest on {} others at most; is there a ring?", kMaxBases));
+      base.fault(fmt::format("a model may build on {} others at most; is there a cycle?", kMaxBases));
       return;
     }
     const fs::path file = fs::path(file_name).parent_path() / base.string();

@@ -73,7 +73,7 @@ void Weights::add(const WeightDefinition& weight, Frame& frame) {
     return;
   }
   if (all_.size() == kMaxWeights) {
-    faults_.add(weight.place, fmt::format("the model unfolds to more than {} weights", kMaxWeights));
+    faults_.add(weight.place, fmt::format("the model expands to more than {} weights", kMaxWeights));
     throw BoundReached{};
   }
   value = builder_.state(name, type, {weight.kind, scale->real}, trained);

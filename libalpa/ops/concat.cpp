@@ -29,7 +29,7 @@ void check_part(const OpCall& call, std::int64_t part, std::int64_t whole) {
   const std::int64_t begin = call.attributes.integer("begin");
   if (begin + part > whole)
     throw Error(ErrorKind::input,
-                fmt::format("{} elements from {} on are no part of {}", part, begin, whole));
+                fmt::format("{} elements from {} on are not part of {}", part, begin, whole));
 }
 
 ShardingRule slice_rule(const OpCall& call) {

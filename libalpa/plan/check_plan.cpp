@@ -314,7 +314,7 @@ void check_sync(const Placement& placement) {
     const auto sum = sums.find(value);
     const bool is_made_in_update = sum == sums.end() && ownable.contains(value) && bucket == -1 && turn == 0;
     if (!is_made_in_update && (sum == sums.end() || (bucket >= 0 && !is_sum_alone(sum->second.second.steps))))
-      refuse(fmt::format("value {} is in bucket {}, but is no sum of gradients that devices add up in place",
+      refuse(fmt::format("value {} is in bucket {}, but no sum of gradients that devices add up in place",
                          value, bucket));
     if (!owners.empty()) check_owners(plan, ownable, value, owners);
     if (bucket < -1 || turn < 0 || plan.sync[i].is_by_itself_when_ready())
@@ -354,7 +354,7 @@ void check_on_host(const Placement& placement) {
     const StateIndex state = is_known ? uses.state_at[value] : StateIndex();
     if (state < 0 || !may_rest_on_host(uses, uses.graph.states[state]))
       refuse(
-          fmt::format("value {} rests in the host's memory, but is no state of its update alone, nor a "
+          fmt::format("value {} rests in the host's memory, but is neither a state of its update alone nor a "
                       "parameter of one layer",
                       value));
   }

@@ -28,7 +28,7 @@ std::string time_text(const PlanFacts& f) {
                   times_text(f.mean, [&](double part_s) { return share_text(part_s, step_s); }));
   if (!f.vertices.empty()) text += f.vertices + "\n";
   if (f.cluster.overlap_slowdown != 1)
-    text += fmt::format("computation takes {:.2f} times as long beside communication\n",
+    text += fmt::format("computation takes {:.2f} times as long alongside communication\n",
                         f.cluster.overlap_slowdown);
   return text;
 }
@@ -123,7 +123,7 @@ std::string figures_text(const PlanFacts& f, const StageFacts& s) {
   };
   std::string text = fmt::format("  time    {}\n", times_text(p, share));
   if (p.hidden != HiddenTime{})
-    text += fmt::format("          beside computation: collectives {}, transfers {}\n",
+    text += fmt::format("          alongside computation: collectives {}, transfers {}\n",
                         share(p.hidden.collective_s), share(p.hidden.transfer_s));
   text += fmt::format(
       "  memory  {} of {} per device: parameters {}, optimizer {}, gradients {}, activations {} x {} in "
@@ -187,8 +187,8 @@ std::string stage_text(const PlanFacts& f, const StageFacts& s) {
   for (const ParameterGroup& p : s.tensors.parameters)
     text += fmt::format("    {:>3} x {:<36} {:<18} {:<6} {}\n", p.count, p.name, p.type, p.spec, p.layout);
   text +=
-      layouts_text("optimizer state that lies otherwise than its parameter", s.tensors.optimizer) +
-      layouts_text("sums of gradients that lie otherwise than their parameter", s.tensors.gradients) +
+      layouts_text("optimizer state laid out differently from its parameter", s.tensors.optimizer) +
+      layouts_text("sums of gradients laid out differently from their parameter", s.tensors.gradients) +
       (s.devices() > 1 ? layouts_text("how sums of gradients get to their updates", s.tensors.synchronisation)
                        : "") +
       layouts_text("activations, saved for the backward, that are split", s.tensors.activations) +

@@ -38,7 +38,7 @@ std::string unfit_for_servers(const Placement& placement) {
   if (plan.cluster.kind == DeviceKind::cuda) return "servers are of CPU ranks alone";
   if (plan.meshes.size() != 1 || plan.stages.size() != 1) return "it has several stages";
   if (plan.devices() == 1) return "a device alone has nothing to share";
-  if (plan.meshes[MeshIndex(0)].shape.size() != 1) return "its devices are no mesh of one axis";
+  if (plan.meshes[MeshIndex(0)].shape.size() != 1) return "its devices are not a mesh of one axis";
   if (plan.updates != UpdateOrder::after_norm) return "its updates do not end the step";
   const auto is_of_bucket = [](const GradientSync& sync) {
     return sync.bucket >= 0 || sync.turn != 0 || sync.parts != 1;

@@ -23,7 +23,7 @@ namespace {
 void check_beside_pin(const PlannerOptions& options) {
   const PlannerOptions unsaid;
   const auto refuse = [](const std::string& given, const std::string& why, const std::string& hint) {
-    throw Error(ErrorKind::usage, fmt::format("{} beside --pin: {}", given, why), hint);
+    throw Error(ErrorKind::usage, fmt::format("{} together with --pin: {}", given, why), hint);
   };
   if (options.method != unsaid.method)
     refuse("--method " + options.method, "a pinned plan is not looked for",
@@ -91,11 +91,13 @@ void check_offload(const PlannerOptions& options, const Cluster& cluster) {
                             given, cluster.name),
                 "'host_gb_per_s' in the cluster file, or a profile of this release; or --offload none");
   if (offloads_activations(options) && is_to_recompute(options.rematerialize))
-    throw Error(ErrorKind::usage, given + " beside --rematerialize that asks for layers to be recomputed",
+    throw Error(ErrorKind::usage,
+                given + " together with --rematerialize that asks for layers to be recomputed",
                 "one of the two without the other; --offload auto has the faster of both");
   if (options.offload != kNoOffload && options.offload != kOffloadedActivations &&
       options.updates == update_order_name(UpdateOrder::before_norm))
-    throw Error(ErrorKind::usage, given + " beside --updates before-norm: these may have to be made again",
+    throw Error(ErrorKind::usage,
+                given + " together with --updates before-norm: these may have to be made again",
                 "one of the two without the other");
 }
 
@@ -118,7 +120,7 @@ void check_owners(const PlannerOptions& options) {
       update_order(options) == UpdateOrder::after_norm)
     return;
   throw Error(ErrorKind::usage,
-              fmt::format("--owners {} beside --updates {}: owners update after the norm is known",
+              fmt::format("--owners {} together with --updates {}: owners update after the norm is known",
                           options.owners, options.updates),
               "one of the two without the other");
 }
@@ -161,7 +163,7 @@ void report_pricing(const PlannerOptions& options, const PlannerOptions& others,
   constexpr double long_s = 5;
   const double left_s = deadline.seconds_left(), gone_s = options.time_limit_s - left_s;
   if (gone_s > long_s)
-    log.info(fmt::format("prices of constraints: search with {} of {}; {} gone, at most {} left",
+    log.info(fmt::format("prices of constraints: search with {} of {}; {} elapsed, at most {} left",
                          others.constraints.all.size(),
                          count_text(std::ssize(options.constraints.all), "constraint"), seconds_text(gone_s),
                          seconds_text(left_s)));

@@ -45,7 +45,7 @@ struct Preset {
 
 // Each overlaps all that can be.
 constexpr Preset kPresets[] = {
-    {"ddp", "PyTorch's DistributedDataParallel: data parallelism, sums in its buckets beside the backward",
+    {"ddp", "PyTorch's DistributedDataParallel: data parallelism, sums in its buckets alongside the backward",
      "data-parallel", "ddp", "ready"},
     {"horovod", "likewise, in Horovod's buckets", "data-parallel", "horovod", "ready"},
     {"bytescheduler",
@@ -53,20 +53,20 @@ constexpr Preset kPresets[] = {
      "without preemption and credits)",
      "data-parallel", "each", "first-use", "next-forward"},
     {"poseidon",
-     "data parallelism, gradients added up beside the backward or made of gathered factors (ATC'17)",
+     "data parallelism, gradients added up alongside the backward or made of gathered factors (ATC'17)",
      "poseidon", "each", "ready"},
     {"parallax",
-     "data parallelism, gradients added up beside the backward, those of tables made of gathered rows "
+     "data parallelism, gradients added up alongside the backward, those of tables made of gathered rows "
      "(EuroSys'19)",
      "parallax", "each", "ready"},
     {"byteps",
      "data parallelism without a barrier between steps, what is used first is added up first, with the help "
      "of --servers (OSDI'20)",
      "data-parallel", "each", "first-use", "next-forward", "", true},
-    {"zero-1", "data parallelism, optimizer states and updates sharded (SC'20), sums beside the backward",
+    {"zero-1", "data parallelism, optimizer states and updates sharded (SC'20), sums alongside the backward",
      "zero-1"},
     {"zero-2", "likewise, gradients too", "zero-2"},
-    {"all-reduce", "AutoDist's AllReduce: data parallelism, sums 128 at a time beside the backward",
+    {"all-reduce", "AutoDist's AllReduce: data parallelism, sums 128 at a time alongside the backward",
      "data-parallel", "count", "ready"},
     {"partitioned-all-reduce",
      "AutoDist's PartitionedAR: likewise each sum in the fewest equal parts of its rows", "data-parallel",
@@ -275,10 +275,11 @@ const std::vector<PlannerMethod>& planner_methods() {
 void describe(PlannerOptions& o, OptionsVisitor& visit) {
   visit.field("devices", o.devices, "devices to plan for; 0: all of the cluster but --servers",
               between(0, kMostDevices));
-  visit.field("servers", o.servers,
-              "nodes of the cluster beside these (its last) that do not compute and help to add up what all "
-              "devices add up, as BytePS's servers do; not of GPUs",
-              kServersRange);
+  visit.field(
+      "servers", o.servers,
+      "nodes of the cluster in addition to these (its last) that do not compute and help to add up what all "
+      "devices add up, as BytePS's servers do; not of GPUs",
+      kServersRange);
   visit.field(
       "staleness", o.staleness,
       "have --servers hold the optimizer's states and make the updates, and devices compute on parameters "
@@ -293,11 +294,11 @@ void describe(PlannerOptions& o, OptionsVisitor& visit) {
 void describe_search(PlannerOptions& o, OptionsVisitor& visit) {
   visit.field(
       "method", o.method,
-      "how to look for a plan; beside any but auto and search, the search's own best is shown for comparison",
+      "how to look for a plan; with any but auto and search, the search's own best is shown for comparison",
       method_words());
   visit.field("preset", o.preset,
               "how another system brings gradients together: its --method, --overlap, --sync, --sync-order, "
-              "--updates and --owners, which are not given beside it",
+              "--updates and --owners, which are then not given",
               preset_choices());
   visit.field("schedule", o.schedule, "order of micro-batches on pipeline stages", schedule_choices());
   visit.field("overlap", o.overlap, "communication that goes on while a stage computes", overlap_choices());
@@ -361,16 +362,17 @@ PlannerOptions with_preset(PlannerOptions options) {
                        const char* value) {
     if (*value == '\0') return;
     if (option != if_unsaid && option != value)
-      throw Error(ErrorKind::usage,
-                  fmt::format("--{} {} beside --preset {}, which has {}", name, option, preset.name, value),
-                  "one of the two without the other");
+      throw Error(
+          ErrorKind::usage,
+          fmt::format("--{} {} together with --preset {}, which has {}", name, option, preset.name, value),
+          "one of the two without the other");
     option = value;
   };
   if (preset.needs_servers && options.servers == 0)
     throw Error(ErrorKind::usage, fmt::format("--preset {} without --servers", preset.name),
                 "--servers N of alpa-plan MODEL.toml; without servers it is --preset bytescheduler");
   if (options.pin)
-    throw Error(ErrorKind::usage, fmt::format("--preset {} beside --pin", preset.name),
+    throw Error(ErrorKind::usage, fmt::format("--preset {} together with --pin", preset.name),
                 "one of the two; a pin says 'overlap', 'updates', 'sync', 'sync_order' and 'owners' itself");
   set("method", options.method, unsaid.method, preset.method);
   set("overlap", options.overlap, unsaid.overlap, "all");

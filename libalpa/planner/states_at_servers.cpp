@@ -38,8 +38,8 @@ PlannerOptions for_states_at_servers(PlannerOptions options) {
                         const std::string& value) {
     if (option != if_unsaid && option != value)
       refuse(options.staleness,
-             fmt::format("beside --{} {}, where servers make the updates of a plan with {}", name, option,
-                         value),
+             fmt::format("together with --{} {}, where servers make the updates of a plan with {}", name,
+                         option, value),
              "one of the two without the other");
     option = value;
   };
@@ -47,12 +47,12 @@ PlannerOptions for_states_at_servers(PlannerOptions options) {
     refuse(options.staleness, "without --servers, which hold the optimizer's states then",
            "--servers 1 or more");
   if (!options.preset.empty())
-    refuse(options.staleness, fmt::format("beside --preset {}", options.preset),
+    refuse(options.staleness, fmt::format("together with --preset {}", options.preset),
            "one of the two without the other");
   if (!options.constraints.empty())
-    refuse(options.staleness, "beside --constraints, as there is no search",
+    refuse(options.staleness, "together with --constraints, as there is no search",
            "one of the two without the other");
-  if (options.pin) refuse(options.staleness, "beside --pin", "one of the two without the other");
+  if (options.pin) refuse(options.staleness, "together with --pin", "one of the two without the other");
   only("method", options.method, unsaid.method, kMethod);
   only("updates", options.updates, unsaid.updates, unsaid.updates);
   only("owners", options.owners, unsaid.owners, kNoOwners);

@@ -48,7 +48,7 @@ void SumsBeside::move(int calls) {
       }
       ranks_.move_messages();
       std::this_thread::sleep_for(std::chrono::duration<double>(naps.next_s(monotonic_s(), false)));
-      ranks_.look("measuring computation beside communication");
+      ranks_.look("measuring computation alongside communication");
     }
   }
 }

@@ -103,7 +103,7 @@ RunHistory read_run_history(const std::filesystem::path& path) {
   }
   if (run.step.empty())
     throw Error(ErrorKind::input, fmt::format("'{}' has no step yet", path.string()),
-                "again when the run has made one");
+                "again once the run has made one");
   return run;
 }
 

@@ -17,7 +17,7 @@ const char* stop_reason_text(StopReason reason) {
     case StopReason::stop_file:
       return "the file STOP in the run folder";
     case StopReason::end_time:
-      return "the end of the time";
+      return "the time limit";
     case StopReason::signal:
       return "a signal";
   }

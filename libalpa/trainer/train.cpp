@@ -345,7 +345,7 @@ class Run {
         report_prediction();
         log_.info(fmt::format("stopped after step {} because of {}; the same command {}", step_,
                               stop_reason_text(reason),
-                              is_emulated() ? "starts anew" : "goes on from there"));
+                              is_emulated() ? "starts over" : "goes on from there"));
         return static_cast<int>(ErrorKind::stopped_early);
       }
     }

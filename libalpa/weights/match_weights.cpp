@@ -125,7 +125,7 @@ class Matching {
       superfluous.push_back(name);
     } else if (!matched_.theirs.emplace(usual, &tensor).second) {
       fault([&] {
-        return fmt::format("'{}' is there twice, as '{}' too", name, matched_.theirs[usual]->name);
+        return fmt::format("'{}' appears twice, also as '{}'", name, matched_.theirs[usual]->name);
       });
     } else if (!wanted.contains(usual)) {
       matched_.copies.push_back(usual);

@@ -31,13 +31,13 @@ SafetensorsReader::SafetensorsReader(std::filesystem::path path) : path_(std::mo
                                            : "not a regular file");
   const auto bytes = static_cast<std::int64_t>(std::filesystem::file_size(path_));
   const auto refuse = [&](const std::string& what) {
-    throw Error(ErrorKind::input, fmt::format("'{}' is no safetensors file: {}", path_.string(), what),
+    throw Error(ErrorKind::input, fmt::format("'{}' is not a safetensors file: {}", path_.string(), what),
                 "give a whole .safetensors file, not a link to one (Git LFS); what PyTorch saved as .bin, "
                 ".pt or .pth, save with "
                 "safetensors.torch.save_file");
   };
   std::uint64_t length = 0;
-  if (bytes < length_bytes) refuse(fmt::format("it has {} bytes, expected 8 and more", bytes));
+  if (bytes < length_bytes) refuse(fmt::format("it has {} bytes, expected 8 or more", bytes));
   read_at(0, length_bytes, &length);
   if (length > static_cast<std::uint64_t>(longest_safetensors_header))
     refuse(fmt::format("its header would have {} bytes, expected at most {}", length,

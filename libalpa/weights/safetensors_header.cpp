@@ -64,7 +64,7 @@ class HeaderHandler : public nlohmann::json_sax<nlohmann::json> {
                                   ? ""
                                   : fmt::format("tensor '{}': ", shown(tensor_.name));
     throw Error(ErrorKind::input, fmt::format("the header of '{}' is damaged: {}{}", file_, about, what),
-                "fetch the file again, or have the safetensors library write it anew");
+                "fetch the file again, or have the safetensors library write it again");
   }
 
   bool start_object(std::size_t) override {
@@ -88,7 +88,7 @@ class HeaderHandler : public nlohmann::json_sax<nlohmann::json> {
       refuse(fmt::format("'{}' as a tensor's name, expected 1 to {} printable characters without blanks",
                          shown(text), longest_name));
     std::set<std::string>& known = where_ == Where::tensors ? names_ : keys_;
-    if (!known.insert(text).second) refuse(fmt::format("'{}' is there twice", shown(text)));
+    if (!known.insert(text).second) refuse(fmt::format("'{}' appears twice", shown(text)));
     key_ = text;
     if (where_ == Where::tensor && key_ != "dtype" && key_ != "shape" && key_ != "data_offsets")
       refuse(fmt::format("'{}', expected dtype, shape and data_offsets", shown(key_)));
@@ -113,7 +113,7 @@ class HeaderHandler : public nlohmann::json_sax<nlohmann::json> {
       refuse(fmt::format("{} in {}, which is too large", number, key_));
     Shape& to = key_ == "shape" ? tensor_.shape : offsets_;
     if (to.size() == (key_ == "shape" ? most_dimensions : 2))
-      refuse(fmt::format("{} numbers and more in {}, expected {}", to.size() + 1, key_,
+      refuse(fmt::format("{} numbers or more in {}, expected {}", to.size() + 1, key_,
                          key_ == "shape" ? fmt::format("at most {}", most_dimensions) : "[begin, end]"));
     to.push_back(static_cast<std::int64_t>(number));
     return true;
@@ -134,7 +134,7 @@ class HeaderHandler : public nlohmann::json_sax<nlohmann::json> {
 
   bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception&) override {
     where_ = Where::file;
-    refuse(fmt::format("it is no JSON from byte {} on", position));
+    refuse(fmt::format("it is not JSON from byte {} on", position));
   }
 
  private:

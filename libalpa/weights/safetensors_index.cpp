@@ -31,7 +31,7 @@ class IndexHandler : public nlohmann::json_sax<nlohmann::json> {
   std::map<std::string, std::string> weight_map;
 
   [[noreturn]] void refuse(const std::string& what) const {
-    throw Error(ErrorKind::input, fmt::format("'{}' is no index of safetensors files: {}", file_, what),
+    throw Error(ErrorKind::input, fmt::format("'{}' is not an index of safetensors files: {}", file_, what),
                 "fetch it again; the name of one safetensors file will do, where the model is in one");
   }
 
@@ -65,13 +65,13 @@ class IndexHandler : public nlohmann::json_sax<nlohmann::json> {
     if (depth_ == 1) {
       if (text != "metadata" && text != "weight_map")
         refuse(fmt::format("'{}', expected metadata and weight_map", shown(text)));
-      if (!sections_.insert(text).second) refuse(fmt::format("'{}' is there twice", text));
+      if (!sections_.insert(text).second) refuse(fmt::format("'{}' appears twice", text));
       section_ = text;
     } else if (!in_metadata()) {
       if (!is_tensor_name(text))
         refuse(fmt::format("'{}' as a tensor's name, expected printable characters without blanks",
                            shown(text)));
-      if (weight_map.contains(text)) refuse(fmt::format("tensor '{}' is there twice", shown(text)));
+      if (weight_map.contains(text)) refuse(fmt::format("tensor '{}' appears twice", shown(text)));
     }
     key_ = text;
     return true;
@@ -99,7 +99,7 @@ class IndexHandler : public nlohmann::json_sax<nlohmann::json> {
   bool binary(nlohmann::json::binary_t&) override { return wrong("binary data"); }
 
   bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception&) override {
-    refuse(fmt::format("it is no JSON from byte {} on", position));
+    refuse(fmt::format("it is not JSON from byte {} on", position));
   }
 
  private:
@@ -129,7 +129,7 @@ std::map<std::string, std::string> read_safetensors_index(const std::filesystem:
   if (failed || !file)
     throw Error(ErrorKind::input,
                 fmt::format("cannot read '{}': {}", name, failed ? failed.message() : "no permission"),
-                "give an index file that is there and that you may read");
+                "give an index file that exists and that you may read");
   if (bytes > static_cast<std::uintmax_t>(longest_safetensors_header))
     handler.refuse(fmt::format("it has {} bytes, expected at most {}", bytes, longest_safetensors_header));
   nlohmann::json::sax_parse(file, &handler);

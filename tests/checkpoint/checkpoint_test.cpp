@@ -152,7 +152,7 @@ TEST_F(Checkpoint, HoldsTheLossScaleOfF16AndRefusesOneThatNoRunComesTo) {
   EXPECT_EQ(saved({4096, 7, 42}), (LossScale{4096, 7, 42}));
   for (const LossScale& scale : {LossScale{0.5, 7, 3}, LossScale{std::nan(""), 7, 3}, LossScale{8, -1, 3},
                                  LossScale{8, 7, -1}, LossScale{8, 7, 43}})
-    EXPECT_THAT([&] { saved(scale); }, ThrowsMessage<Error>(HasSubstr("which no run comes to")));
+    EXPECT_THAT([&] { saved(scale); }, ThrowsMessage<Error>(HasSubstr("which no run can have")));
 }
 
 TEST_F(Checkpoint, OfAStepOrOfSamplesThatNoRunComesToIsRefused) {
@@ -173,7 +173,7 @@ TEST_F(Checkpoint, OfAStepOrOfSamplesThatNoRunComesToIsRefused) {
                                               {0, 8, 99},
                                               {2, 16, -1}})
     EXPECT_THAT(([&, step = step, samples = samples, tokens = tokens] { saved(step, samples, tokens); }),
-                ThrowsMessage<Error>(HasSubstr("which no run comes to")))
+                ThrowsMessage<Error>(HasSubstr("which no run can have")))
         << step << " " << samples << " " << tokens;
 }
 

@@ -208,7 +208,7 @@ TEST_F(MoreMachines, OfOtherDevicesSayAllFigures) {
               ThrowsMessage<Error>(HasSubstr("missing key 'launch_us'")));
   EXPECT_THAT([&] { beside(measured, with(kTwoNodes, "NVIDIA V100", "CPU")); },
               ThrowsMessage<Error>(AllOf(HasSubstr("measured on NVIDIA V100 16 GB, "),
-                                         HasSubstr("has CPU 16 GB: nothing is known of these by those"))));
+                                         HasSubstr("has CPU 16 GB: it says nothing of these"))));
 }
 
 TEST_F(MoreMachines, MayBeUnlike) {

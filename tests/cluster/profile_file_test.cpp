@@ -228,7 +228,7 @@ TEST_F(ProfileFile, RefusesNumbersThatCannotBe) {
   EXPECT_THAT(refusal([](Profile& p) { p.operators.begin()->second.flops = 1e-300; }),
               HasSubstr("/operators/flops of row 0 is 1e-300"));
   EXPECT_THAT(refusal([](Profile& p) { p.collectives[1].bytes = 1024; }),
-              HasSubstr("all-reduce of 1024 bytes by 1 x 2 devices is there twice"));
+              HasSubstr("all-reduce of 1024 bytes by 1 x 2 devices appears twice"));
   EXPECT_THAT(refusal([](Profile& p) { p.cluster.nodes = p.cluster.devices_per_node = 1024; }),
               HasSubstr("expected 262144 devices at most"));
   EXPECT_THAT(refusal([](Profile& p) { p.cluster.nodes = 1 << 20; }),

@@ -122,7 +122,7 @@ TEST_F(PlanCache, OfAnotherSolverIsBegunAnew) {
   set_text_attribute(path("cache.h5"), "/", "solver", "version 0, CBC 1.0");
   const CommandResult other = plan("other", "--cache cache.h5");
   EXPECT_THAT(other.output,
-              HasSubstr("'cache.h5' is of another solver (version 0, CBC 1.0): it is begun anew"));
+              HasSubstr("'cache.h5' is of another solver (version 0, CBC 1.0): it is started over"));
   EXPECT_THAT(plan("warm", "--cache cache.h5").output, HasSubstr("; 0 new"));
   expect_same("cold", "other");
   expect_same("cold", "warm");

@@ -134,7 +134,7 @@ TEST_F(Conversions, TakesNoJsonLinesForTextWhereItTrains) {
   const CommandResult refused = run("alpa-train serial.h5 --data lines.txt --run-dir run");
   EXPECT_EQ(refused.status, 3);
   EXPECT_THAT(refused.output,
-              HasSubstr("'lines.txt' is no text: it seems to be JSON lines\n  try: alpa-train convert"));
+              HasSubstr("'lines.txt' is not text: it seems to be JSON lines\n  try: alpa-train convert"));
   EXPECT_EQ(run("alpa-train convert lines.txt --field title --out lines.h5").status, 3);
   EXPECT_EQ(run("alpa-train convert lines.txt --out lines.h5").status, 0);
 }

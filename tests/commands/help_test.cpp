@@ -64,7 +64,7 @@ TEST_F(Help, IsTheReferenceForUsers) {
     expected += "## " + command + "\n\n```\n" + run(command + " --help").output + "```\n\n";
   expected.pop_back();
   if (std::getenv("ALPA_REGENERATE")) std::ofstream(file) << expected;
-  EXPECT_EQ(content(file), expected) << "ALPA_REGENERATE=1 and this test write it anew";
+  EXPECT_EQ(content(file), expected) << "ALPA_REGENERATE=1 and this test write it again";
 }
 
 TEST_F(Help, ListsTheExitStatusesThatEachCommandMayHave) {

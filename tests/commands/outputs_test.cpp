@@ -127,7 +127,7 @@ TEST_F(Outputs, AreNoDevices) {
   const CommandResult result = run("alpa-train convert text.txt --out pipe --force");
   EXPECT_EQ(result.status, 3);
   EXPECT_THAT(result.output,
-              HasSubstr("cannot write 'pipe': it is no regular file\n  try: give the name of a file"));
+              HasSubstr("cannot write 'pipe': it is not a regular file\n  try: give the name of a file"));
   EXPECT_TRUE(std::filesystem::is_fifo(path("pipe")));
 }
 

@@ -82,8 +82,8 @@ TEST_F(PlanQuestions, HaveTheSameNamesInEveryAnswerForOtherPrograms) {
   EXPECT_THAT(compared.output,
               AllOf(StartsWith("figure,unit,first,second\nstep_s,s,"), HasSubstr("\ncompute_s,s,"),
                     HasSubstr("\ntotal_bytes,B,"), HasSubstr("\ndevices,,4,1\n"), HasSubstr("\nlayout of ")));
-  expect_refused("alpa-plan simulate plan.h5 --csv --json", 2, "--json beside --csv");
-  expect_refused("alpa-plan explain plan.h5 --why-not serial.h5 --csv", 2, "--csv beside --why-not");
+  expect_refused("alpa-plan simulate plan.h5 --csv --json", 2, "--json together with --csv");
+  expect_refused("alpa-plan explain plan.h5 --why-not serial.h5 --csv", 2, "--csv together with --why-not");
 }
 
 double sum_of(const nlohmann::json& items, const std::string& member) {
@@ -130,7 +130,7 @@ TEST_F(PlanQuestions, WhyNotRefusesPlansOfDifferentModelsAndWhatItCannotUse) {
   expect_refused("alpa-plan explain plan.h5 --why-not lstm.h5", 3,
                  "'plan.h5' and 'lstm.h5' are plans of different models: 'tiny_gpt' and 'tiny_lstm'");
   expect_refused("alpa-plan explain plan.h5 --why-not missing.h5", 3, "cannot read 'missing.h5'");
-  expect_refused("alpa-plan explain plan.h5 --why-not lstm.h5 --full", 2, "--full beside --why-not");
+  expect_refused("alpa-plan explain plan.h5 --why-not lstm.h5 --full", 2, "--full together with --why-not");
   expect_refused("alpa-plan explain plan.h5 --profile lstm.h5", 2, "--profile without --why-not");
 }
 
@@ -144,7 +144,7 @@ TEST_F(PlanQuestions, RunnersUpAreATableOfTheWaysThatGradientsDoNotGo) {
       output_of("alpa-plan explain serial.h5 --runners-up"),
       "there is no gradient that could be synchronised in another way (those of tied weights, and ones that "
       "are compressed or delayed, go as planned)\n");
-  expect_refused("alpa-plan explain plan.h5 --runners-up --full", 2, "--runners-up beside --full");
+  expect_refused("alpa-plan explain plan.h5 --runners-up --full", 2, "--runners-up together with --full");
 }
 
 }  // namespace

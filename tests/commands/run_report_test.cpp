@@ -72,7 +72,7 @@ TEST_F(RunReports, GiveMetricsToOtherPrograms) {
 TEST_F(RunReports, SayWhatIsMissing) {
   const CommandResult nothing = this->run("alpa-train report run");
   EXPECT_EQ(nothing.status, 2) << nothing.output;
-  EXPECT_THAT(nothing.output, HasSubstr("nothing is to be written"));
+  EXPECT_THAT(nothing.output, HasSubstr("there is nothing to write"));
   const CommandResult empty = this->run("alpa-train report . --csv run.csv");
   EXPECT_EQ(empty.status, 3) << empty.output;
   EXPECT_THAT(empty.output, HasSubstr("has no metrics.jsonl"));

@@ -143,16 +143,16 @@ TEST_F(Servers, AreRefusedWhereTheyCannotBe) {
         "f32_tflops = 0.05\nmemory_gb_per_s = 8\nlaunch_us = 1\n"
         "within_node = { latency_us = 5, gb_per_s = 3 }\n"
         "between_nodes = { latency_us = 5, gb_per_s = 0.1 }\n");
-  expect_refused(stale + "--preset byteps", "--staleness 1: beside --preset byteps");
+  expect_refused(stale + "--preset byteps", "--staleness 1: together with --preset byteps");
   const CommandResult crowded = plan("plan", "--devices 4 --servers 1 --staleness 16 --cluster small.toml");
   EXPECT_EQ(crowded.status, 4) << crowded.output;
   EXPECT_THAT(crowded.output,
               AllOf(HasSubstr("a device takes"), HasSubstr("more --servers, a smaller --staleness")));
-  expect_refused(stale + "--constraints limits.toml", "beside --constraints");
-  expect_refused(stale + "--method zero-1", "beside --method zero-1");
-  expect_refused(stale + "--updates next-forward", "beside --updates next-forward");
-  expect_refused(stale + "--owners even", "beside --owners even");
-  expect_refused(stale + "--sync ddp", "beside --sync ddp");
+  expect_refused(stale + "--constraints limits.toml", "together with --constraints");
+  expect_refused(stale + "--method zero-1", "together with --method zero-1");
+  expect_refused(stale + "--updates next-forward", "together with --updates next-forward");
+  expect_refused(stale + "--owners even", "together with --owners even");
+  expect_refused(stale + "--sync ddp", "together with --sync ddp");
   write("gpus.toml",
         "name = \"gpus\"\ndevice = \"NVIDIA V100 16 GB\"\nnodes = 4\ndevices_per_node = 1\n"
         "memory_gib = 16\nf32_tflops = 14\nmemory_gb_per_s = 800\nlaunch_us = 5\n"

@@ -82,19 +82,19 @@ TEST_F(Stops, OnTheFileStopWhichStays) {
 
 TEST_F(Stops, BeforeTheLongestTimeHasPassed) {
   const CommandResult result = run(endless("--max-hours 0.001"), 4);
-  expect_stopped(result.status, result.output, "the end of the time");
+  expect_stopped(result.status, result.output, "the time limit");
 }
 
 TEST_F(Stops, BeforeTheEndOfTheJob) {
   const std::string in_five_seconds = std::to_string(std::time(nullptr) + 5);
   const CommandResult result = run(endless("--end-time " + in_five_seconds), 4);
-  expect_stopped(result.status, result.output, "the end of the time");
+  expect_stopped(result.status, result.output, "the time limit");
 }
 
 TEST_F(Stops, BeforeTheEndOfTheJobThatSlurmReports) {
   const std::string in_five_seconds = std::to_string(std::time(nullptr) + 5);
   const CommandResult result = run("env SLURM_JOB_END_TIME=" + in_five_seconds + " " + endless(), 4);
-  expect_stopped(result.status, result.output, "the end of the time");
+  expect_stopped(result.status, result.output, "the time limit");
 }
 
 TEST_F(Stops, NotOnTheFileSaveWhichAsksForACheckpoint) {
@@ -167,8 +167,8 @@ TEST_F(StopsOfAPlan, OnSigtermBeforeThereIsOneSayThat) {
 }
 
 TEST_F(StopsOfAPlan, OnCtrlCASweepShowsWhatWasPlannedByThen) {
-  EXPECT_EQ(stop_when("'p3.16xlarge-8', 2 devices: ", SIGINT,
-                      "gpt-125m.toml --devices 1,2,64 --effort quick", "alpa-plan sweep", "sweep.html"),
+  EXPECT_EQ(stop_when("'p3.16xlarge-8', 2 devices: ", SIGINT, "gpt-125m.toml --devices 1,2,64 --effort quick",
+                      "alpa-plan sweep", "sweep.html"),
             kStopped)
       << log_;
   EXPECT_THAT(log_, AllOf(HasSubstr("warning: the sweep was stopped: "), HasSubstr("\n      2  "),

@@ -52,7 +52,7 @@ void overlap_row(const Options& o, HeldTargets& tally) {
   constexpr int samples = 512;  // so many that updates take next to nothing beside their backward
   Formula formula{samples, 1};
   formula.flops_per_s = formula.backward_s() / Formula::sums_s(Formula::weights() + Formula::others());
-  fmt::print("sums beside the backward, which takes as long: {:.1f} GFLOP/s a device\n",
+  fmt::print("sums alongside the backward, which takes as long: {:.1f} GFLOP/s a device\n",
              formula.flops_per_s / 1e9);
   const std::vector<double> s = Measuring(samples, formula.flops_per_s / 1e12, 50, o.rounds, o.steps)
                                     .run({{kSums}, {kSums + " --overlap all"}});
@@ -69,7 +69,7 @@ void hybrid_row(const Options& o, HeldTargets& tally) {
       Measuring(samples, formula.flops_per_s / 1e12, 50, o.rounds, o.steps)
           .run({{kSums}, {kSumsOrFactors}, {kSums + " --overlap all"}, {kSumsOrFactors + " --overlap all"}});
   hold_gain(o, tally, formula.in_turn_s() / formula.hybrid_s(), s[0] / s[1]);
-  fmt::print("  beside the backward {:.2f}\n", s[2] / s[3]);
+  fmt::print("  alongside the backward {:.2f}\n", s[2] / s[3]);
 }
 
 /// Up to how many samples a device factors are planned.

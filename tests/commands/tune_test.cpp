@@ -71,7 +71,7 @@ TEST_F(Tune, GoesOnFromItsFile) {
   EXPECT_THAT(other.output, HasSubstr("'tuned.h5' has trials of another plan"));
   const CommandResult anew = run(tuning("--trials 4 --anew --explored 20", "other"), 4);
   ASSERT_EQ(anew.status, 0) << anew.output;
-  EXPECT_THAT(anew.output, HasSubstr("begins anew, and learns from them"));
+  EXPECT_THAT(anew.output, HasSubstr("starts over, and learns from them"));
   EXPECT_EQ(trials().front().origin, "transferred");
 }
 
@@ -85,7 +85,7 @@ TEST_F(Tune, StopsAndGoesOn) {
   const std::size_t before = trials().size();
   const CommandResult timed = run(tuning("--trials 100000 --explored 20 --max-hours 0.001"), 4);
   EXPECT_EQ(timed.status, 75) << timed.output;
-  EXPECT_THAT(timed.output, HasSubstr("because of the end of the time"));
+  EXPECT_THAT(timed.output, HasSubstr("because of the time limit"));
   EXPECT_GE(trials().size(), before);
   EXPECT_EQ(run("alpa-plan check tuned.h5").status, 0);
 }

@@ -55,7 +55,7 @@ TEST_F(Weights, AreRefusedWithStatus3AndNothingWritten) {
   const CommandResult damaged = run("alpa-train import bad.safetensors " + model_ + " --out bad.h5");
   EXPECT_EQ(damaged.status, 3);
   EXPECT_THAT(damaged.output,
-              AllOf(HasSubstr("'bad.safetensors' is no safetensors file"), HasSubstr("try: ")));
+              AllOf(HasSubstr("'bad.safetensors' is not a safetensors file"), HasSubstr("try: ")));
   const CommandResult other = run("alpa-train import " + file_.string() + " " + tiny_gpt_ + " --out bad.h5");
   EXPECT_EQ(other.status, 3);
   EXPECT_THAT(other.output, AllOf(HasSubstr("'h.2.ln_1.weight' is missing"), HasSubstr("and 40 more")));

@@ -213,7 +213,7 @@ TEST_F(ConvertGraphs, RefusesSettingsThatDoNotFit) {
   expect_refused(settings, ErrorKind::input, "trees.txt' is empty");
   settings.from = SourceKind::text;
   settings.words = path("trees.txt");
-  expect_refused(settings, ErrorKind::usage, "trees.txt' is no treebank");
+  expect_refused(settings, ErrorKind::usage, "trees.txt' is not a treebank");
   settings.words.clear();
   settings.from = SourceKind::drawn_graphs;
   expect_refused(settings, ErrorKind::input, "nothing that is drawn is called '");

@@ -181,8 +181,8 @@ TEST_F(Convert, RefusesSettingsThatDoNotFit) {
   const auto source = write("two.csv", pairs(2));
   const BadSettings table[] = {
       {[](auto& s) { s.shape = "3"; }, ErrorKind::input, "has 2 numbers (2), which are not 3"},
-      {[](auto& s) { s.shape = "2x"; }, ErrorKind::usage, "--shape '2x' is no shape"},
-      {[](auto& s) { s.shape = "0x2"; }, ErrorKind::usage, "is no shape"},
+      {[](auto& s) { s.shape = "2x"; }, ErrorKind::usage, "--shape '2x' is not a shape"},
+      {[](auto& s) { s.shape = "0x2"; }, ErrorKind::usage, "is not a shape"},
       {[](auto& s) { s.shape = "2147483647x2147483647x3"; }, ErrorKind::usage,
        "'2147483647x2147483647x3' is too large: a sample has at most 1073741824 numbers"},
       {[](auto& s) { s.from = SourceKind::images, s.shape = "1x70000x3"; }, ErrorKind::usage,
@@ -212,7 +212,7 @@ TEST_F(Convert, RefusesSettingsThatDoNotFit) {
 TEST_F(Convert, DoesNotGuessWhatABinaryFileIs) {
   const auto source = write("photo.png", std::string("\x89PNG\0\0", 6));
   EXPECT_THAT([&] { run(settings_of(source)); },
-              ThrowsMessage<Error>(HasSubstr("photo.png' is no text: it seems to be a PNG image")));
+              ThrowsMessage<Error>(HasSubstr("photo.png' is not text: it seems to be a PNG image")));
   ConvertSettings forced = settings_of(write_compressed("lines.gz", "{\"text\": \"a rose\"}\n"));
   forced.from = SourceKind::text;
   run(forced);

@@ -170,18 +170,18 @@ TEST_F(GraphFiles, WithOffsetsThatAreNoneAreRefused) {
   expect_refused({.offsets = Values{0, 4, 3}},
                  "'/offsets': sample 1 begins at 4 and ends at 3, expected ascending");
   expect_refused({.offsets = Values{0, -1, 4}}, "sample 0 begins at 0 and ends at -1");
-  expect_refused({.offsets = Values{0, 3, 5}}, "'/offsets': sample 1 ends at 5, and there are 4");
-  expect_refused({.offsets = Values{0, 3}}, "'/offsets': ends with 3, and there are 4");
+  expect_refused({.offsets = Values{0, 3, 5}}, "'/offsets': sample 1 ends at 5, but there are 4");
+  expect_refused({.offsets = Values{0, 3}}, "'/offsets': ends with 3, but there are 4");
   expect_refused({.offsets = Values{0, 3, 3, 4}},
                  "'/offsets': sample 1 has no vertices, expected at least one");
   expect_refused({.offsets = Values{0}},
                  "'/offsets': expected 1 to 1000000000 samples and the end of the last");
-  expect_refused({.offsets = Values{0, 1, 2, 3, 4, 4}}, "speaks of 5 samples, and there are 4 vertices");
+  expect_refused({.offsets = Values{0, 1, 2, 3, 4, 4}}, "describes 5 samples, but there are 4 vertices");
   GraphColumns edges = with_edges();
   edges.edge_offsets = Values{0, 2};
-  expect_refused(edges, "'/edge_offsets': has 1 samples, and '/offsets' has 2");
+  expect_refused(edges, "'/edge_offsets': has 1 samples, but '/offsets' has 2");
   edges.edge_offsets = Values{0, 1, 1};
-  expect_refused(edges, "'/edge_offsets': ends with 1, and there are 2");
+  expect_refused(edges, "'/edge_offsets': ends with 1, but there are 2");
   edges.edge_offsets = Values{0, 0, 2};
   edges.edges = Values{0, 1, 0, 2, 0, 2};
   edges.edge_offsets = Values{0, 0, 3};
@@ -201,11 +201,11 @@ TEST_F(GraphFiles, WhoseChildrenDoNotComeFirstAreRefused) {
 
 TEST_F(GraphFiles, WithWhatTheModelDoesNotTakeAreRefused) {
   expect_refused({.tokens = Values{5, 10, -1, 7}},
-                 "'/tokens': sample 0, vertex 1: its token is 10, and the model takes -1 (none) to 9");
+                 "'/tokens': sample 0, vertex 1: its token is 10, but the model takes -1 (none) to 9");
   expect_refused({.tokens = Values{5, 6, -1, -2}}, "'/tokens': sample 1, vertex 0: its token is -2");
   expect_refused({.tokens = Values{5, 6, -1, (std::int64_t{1} << 32) + 1}}, "its token is 2147483647");
   expect_refused({.labels = Values{0, 1, 3, -1}},
-                 "'/labels': sample 0, vertex 2: its label is 3, and the model takes -1 (none) to 2");
+                 "'/labels': sample 0, vertex 2: its label is 3, but the model takes -1 (none) to 2");
   expect_refused({.parents = Values{2, 2, -2, -1}},
                  "'/parents': sample 0, vertex 2: its parent is -2, expected 0 to 2, or -1 for none");
   expect_refused({.parents = Values{2, 3, -1, -1}}, "sample 0, vertex 1: its parent is 3, expected 0 to 2");
@@ -229,9 +229,9 @@ TEST_F(GraphFiles, WithoutTheColumnsAreRefused) {
   edges.edge_offsets = std::nullopt;
   expect_refused(edges, "'/edge_offsets': missing");
   edges.parents = GraphColumns().parents;
-  expect_refused(edges, "has '/parents' and '/edges', and one of them says what the graphs are");
-  expect_refused({.labels = Values{0, 1, 2}}, "'/labels': has 3 vertices, and '/tokens' has 4");
-  expect_refused({.parents = Values{2, 2, -1}}, "'/parents': has 3 vertices, and '/tokens' has 4");
+  expect_refused(edges, "has '/parents' and '/edges', but only one of them may say what the graphs are");
+  expect_refused({.labels = Values{0, 1, 2}}, "'/labels': has 3 vertices, but '/tokens' has 4");
+  expect_refused({.parents = Values{2, 2, -1}}, "'/parents': has 3 vertices, but '/tokens' has 4");
 }
 
 TEST_F(GraphFiles, WithColumnsOfOtherTypesAreRefused) {
@@ -272,7 +272,7 @@ TEST(DrawnGraphs, NeedAModelThatTakesThem) {
       [] {
         open_graphs("synthetic-trees", {100, 5, 1});
       },
-      ThrowsMessage<Error>(HasSubstr("have up to 2 children, and the model takes 1")));
+      ThrowsMessage<Error>(HasSubstr("have up to 2 children, but the model takes 1")));
   EXPECT_NO_THROW(open_graphs("chains", {100, 5, 1}));
   EXPECT_THAT(
       [] {

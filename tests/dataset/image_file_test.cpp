@@ -112,8 +112,8 @@ TEST_F(ImageFile, ThatIsDamagedIsRefused) {
   flipped[png.size() / 2] ^= 1;
   std::string huge = png;  // the extents stand at byte 16, and the sum of that chunk behind them
   huge[16] = '\x7f';
-  const std::string not_png = says("is truncated or damaged, or no PNG image"),
-                    not_jpeg = says("is truncated or damaged, or no JPEG image");
+  const std::string not_png = says("is truncated or damaged, or not a PNG image"),
+                    not_jpeg = says("is truncated or damaged, or not a JPEG image");
   const std::pair<std::string, std::string> cases[] = {
       {png.substr(0, png.size() / 2), not_png},
       {png.substr(0, 20), not_png},
@@ -123,16 +123,16 @@ TEST_F(ImageFile, ThatIsDamagedIsRefused) {
       {jpeg.substr(0, 30), says("is truncated or damaged: it has no pixels")},
       {png_of(PNG_FORMAT_GRAY, 1, 70'000, std::vector<unsigned char>(70'000).data()),
        says("is an image of 1 x 70000 pixels, which is too large")},
-      {"GIF89a", says("is no PNG, JPEG, binary PGM or PPM image")},
-      {"", says("is no PNG, JPEG, binary PGM or PPM image")},
-      {"P5 2 1 255\na", says("is truncated or damaged: its header speaks of 1x2x1 pixels from byte 11 on")},
+      {"GIF89a", says("is not a PNG, JPEG, binary PGM or PPM image")},
+      {"", says("is not a PNG, JPEG, binary PGM or PPM image")},
+      {"P5 2 1 255\na", says("is truncated or damaged: its header promises 1x2x1 pixels from byte 11 on")},
       {"P5 2147483647 2147483647 255\na",
        says("is an image of 2147483647 x 2147483647 pixels, which is too large")},
       {"P5 2 1 65535\nabcd", says("has levels up to 65535")},
-      {"P5 2 1", says("has no whole header")},
-      {"P5 99999999999 1 255\na", says("has no whole header")},
-      {"P5 # endless", says("has no whole header")},
-      {"P5 -2 1 255\nab", says("has no whole header")}};
+      {"P5 2 1", says("has a damaged header")},
+      {"P5 99999999999 1 255\na", says("has a damaged header")},
+      {"P5 # endless", says("has a damaged header")},
+      {"P5 -2 1 255\nab", says("has a damaged header")}};
   for (const auto& [bytes, why] : cases)
     EXPECT_THAT(([&, bytes = bytes] { image(bytes); }), ThrowsMessage<Error>(HasSubstr(why))) << why;
 }

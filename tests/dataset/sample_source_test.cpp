@@ -66,8 +66,8 @@ TEST_F(IdxSamples, ThatDoNotHoldWhatTheirHeaderSaysAreRefused) {
        {Bad{"", "has 0 bytes"}, Bad{"PNG..", "does not begin as an IDX file"},
         Bad{std::string("\0\0\x0d\1\0\0\0\0", 8), "values of type 0x0d"},
         Bad{std::string("\0\0\x08\3\0\0\0\2", 8), "8 bytes do not hold 3 extents"},
-        Bad{images_.substr(0, images_.size() - 1), "6 (2x1x3) values from byte 16 on, and it has 21"},
-        Bad{images_ + "x", "and it has 23 bytes"}, Bad{huge, "speaks of more values"},
+        Bad{images_.substr(0, images_.size() - 1), "6 (2x1x3) values from byte 16 on, but it has 21"},
+        Bad{images_ + "x", "but it has 23 bytes"}, Bad{huge, "promises more values"},
         Bad{idx({0, 1, 3}, ""), "is truncated or damaged"}, Bad{labels_, "has one dimension"}})
     EXPECT_THAT([&] { open(write("images", bad.bytes), labels); }, ThrowsMessage<Error>(HasSubstr(bad.says)))
         << bad.says;
@@ -141,7 +141,7 @@ TEST_F(ImageFolder, OfAnotherFormIsRefused) {
   std::filesystem::create_directories(path("pets/cat"));
   EXPECT_THAT([&] { open(); }, ThrowsMessage<Error>(HasSubstr("cat' is empty, and a class has images")));
   write("pets/a.pgm", "P5 2 1 255\nab");
-  EXPECT_THAT([&] { open(); }, ThrowsMessage<Error>(HasSubstr("a.pgm' is no folder")));
+  EXPECT_THAT([&] { open(); }, ThrowsMessage<Error>(HasSubstr("a.pgm' is not a folder")));
 }
 
 class CsvSamples : public SmallSources {
@@ -182,15 +182,15 @@ TEST_F(CsvSamples, OfManyLinesAreAllThere) {
 }
 
 TEST_F(CsvSamples, ThatAreRaggedOrNoNumbersNameTheLine) {
-  for (const Bad& bad :
-       {Bad{"1,2,3\n1,2\n", "line 2: 2 columns, and the lines before it have 3"},
-        Bad{"1,2,3\n\n1,2,3,4\n", "line 3: 4 columns"},
-        Bad{"a,b,c\n1,x,3\n", "line 2: column 2: 'x' is no number"},
-        Bad{"1,2,3\n1,,3\n", "line 2: column 2: '' is no number"},
-        Bad{"1,nan,3\n", "column 2: 'nan' is no number"}, Bad{"1,1e39,3\n", "column 2: '1e39' is no number"},
-        Bad{"1,2,0.5\n", "line 1: column 3: the label '0.5' is no whole number"},
-        Bad{"1,2,-1\n", "the label '-1'"}, Bad{"1,2,2147483647\n", "the label '2147483647'"},
-        Bad{"1;2;3\n4;5;6\n", "line 2: 1 columns"}, Bad{"7\n", "line 1: 1 columns"}})
+  for (const Bad& bad : {Bad{"1,2,3\n1,2\n", "line 2: 2 columns, and the lines before it have 3"},
+                         Bad{"1,2,3\n\n1,2,3,4\n", "line 3: 4 columns"},
+                         Bad{"a,b,c\n1,x,3\n", "line 2: column 2: 'x' is not a number"},
+                         Bad{"1,2,3\n1,,3\n", "line 2: column 2: '' is not a number"},
+                         Bad{"1,nan,3\n", "column 2: 'nan' is not a number"},
+                         Bad{"1,1e39,3\n", "column 2: '1e39' is not a number"},
+                         Bad{"1,2,0.5\n", "line 1: column 3: the label '0.5' is not a whole number"},
+                         Bad{"1,2,-1\n", "the label '-1'"}, Bad{"1,2,2147483647\n", "the label '2147483647'"},
+                         Bad{"1;2;3\n4;5;6\n", "line 2: 1 columns"}, Bad{"7\n", "line 1: 1 columns"}})
     EXPECT_THAT([&] { open(bad.bytes); },
                 ThrowsMessage<Error>(AllOf(HasSubstr("data.csv', "), HasSubstr(bad.says))))
         << bad.says;

@@ -145,7 +145,7 @@ TEST_F(Tokens, AreNoBytesOfWhatIsNoText) {
   for (const auto& [bytes, kind] : table)
     EXPECT_THAT(
         ([&, bytes = bytes] { open_tokens(file("data", bytes)); }),
-        ThrowsMessage<Error>(AllOf(HasSubstr("data' is no text: it seems to be " + kind),
+        ThrowsMessage<Error>(AllOf(HasSubstr("data' is not text: it seems to be " + kind),
                                    HasSubstr("alpa-train convert --from text takes the bytes of any file"))))
         << kind;
   for (const std::string& text :
@@ -167,9 +167,10 @@ TEST_F(Tokens, DamagedOrUnknownFilesAreRefusedWithTheReason) {
       {"empty.txt", "", "is empty"},
       {"mystery.bin", "0123456789", "cannot find out what"},
       {"cut.bin", packed(std::int32_t{20240520}), "the header of llm.c has 1024"},
-      {"few.bin", llmc_header(20240520, 1, 3) + "abcd", "speaks of 3 tokens (1030 bytes), it has 1028 bytes"},
-      {"negative.bin", llmc_header(20240520, 1, -1), "speaks of -1 tokens"},
-      {"old.bin", llmc_header(20240520, 2, 0), "of version 2, and version 1 is what is read"},
+      {"few.bin", llmc_header(20240520, 1, 3) + "abcd",
+       "promises 3 tokens (1030 bytes), but it has 1028 bytes"},
+      {"negative.bin", llmc_header(20240520, 1, -1), "promises -1 tokens"},
+      {"old.bin", llmc_header(20240520, 2, 0), "of version 2, but version 1 is what is read"},
       {"short.idx", megatron_index(), "does not end with the 6 bytes"},
       {"half.idx", megatron_index().substr(0, 40), "do not hold 2 sequences and 3 document ends"},
       {"floats.idx", megatron_index(7), "type code 7"},

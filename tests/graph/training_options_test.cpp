@@ -71,7 +71,7 @@ TEST(TrainingOptions, AreAllInTheReferenceForUsers) {
   const std::string expected =
       text.substr(0, begin) + options_reference<TrainingOptions>() + text.substr(end);
   if (std::getenv("ALPA_REGENERATE")) std::ofstream(file) << expected;
-  EXPECT_EQ(content(file), expected) << "ALPA_REGENERATE=1 and this test write it anew";
+  EXPECT_EQ(content(file), expected) << "ALPA_REGENERATE=1 and this test write it again";
 }
 
 }  // namespace

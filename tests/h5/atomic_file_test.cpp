@@ -123,7 +123,8 @@ TEST_F(PublishText, NoticesThatSomebodyReplacedTheTemporaryFile) {
 
 TEST_F(PublishText, RefusesToReplaceWhatIsNoFile) {
   ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
-  EXPECT_THAT([&] { publish_text(path_, "text"); }, ThrowsMessage<Error>(HasSubstr("it is no regular file")));
+  EXPECT_THAT([&] { publish_text(path_, "text"); },
+              ThrowsMessage<Error>(HasSubstr("it is not a regular file")));
   EXPECT_TRUE(std::filesystem::is_fifo(path_));
 }
 

@@ -146,7 +146,7 @@ TEST(Blocks, AMetricIsOfNumbersAndOfOneKind) {
   };
   EXPECT_THAT(fault_of(with("steps = [{op = \"embedding\"",
                             "steps = [{metric = \"ids\", of = \"ids\"}, {op = \"embedding\"")),
-              HasSubstr("metric 'ids' is a sum of ids i32[8x3], expected numbers that are no integers"));
+              HasSubstr("metric 'ids' is a sum of ids i32[8x3], expected numbers that are not integers"));
   EXPECT_THAT(fault_of(with_metric(counted + R"({metric = "energy", of = "y"},)")),
               HasSubstr("metric 'energy' is per target in one place and per step in another"));
   EXPECT_THAT(fault_of(with_metric(R"({metric = "energy", of = "z", per = "token"},)")), HasSubstr("target"));
@@ -273,7 +273,7 @@ TEST_F(BasedModels, ReplaceBlocksOneByOneAndLayersAsAWhole) {
 TEST_F(BasedModels, ThatRestOnThemselvesAreRefused) {
   write("ring.toml", "base = \"ring.toml\"\nname = \"ring\"\n");
   EXPECT_THAT([&] { read("ring.toml"); },
-              testing::ThrowsMessage<Error>(HasSubstr("may rest on 8 others at most; is there a ring?")));
+              testing::ThrowsMessage<Error>(HasSubstr("may build on 8 others at most; is there a cycle?")));
 }
 
 TEST_F(BasedModels, FaultsOfTheBaseAreReportedInTheBase) {

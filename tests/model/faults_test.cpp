@@ -271,11 +271,11 @@ std::string tower(int times, int height) {
 
 TEST(ModelFaults, UnfoldingIsBounded) {
   EXPECT_THAT(fault_of(spoilt("repeat = 2", "repeat = 1000000000")),
-              HasSubstr("the model unfolds to more than"));
+              HasSubstr("the model expands to more than"));
   EXPECT_THAT(fault_of(tower(1, 40)), HasSubstr("more than 32 levels deep"));
-  EXPECT_THAT(fault_of(tower(10, 20)), HasSubstr("the model unfolds to more than 100000 steps"));
+  EXPECT_THAT(fault_of(tower(10, 20)), HasSubstr("the model expands to more than 100000 steps"));
   EXPECT_THAT(fault_of(spoilt("repeat = 2", "repeat = 9000")),
-              HasSubstr("the model unfolds to more than 10000 weights"));
+              HasSubstr("the model expands to more than 10000 weights"));
 }
 
 TEST(ModelFaults, HostileTextIsRefusedAndDoesNotCrash) {

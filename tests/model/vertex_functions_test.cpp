@@ -150,7 +150,7 @@ INSTANTIATE_TEST_SUITE_P(
               "vertex functions compute in f32: expected [training] precision"},
         Wrong{model_text(kGood, ""), "a vertex function has states that vertices publish, and an input"},
         Wrong{model_text("{op = \"slice\", of = \"x\", as = \"x\", begin = 2, size_c = 2},\n" + kGood),
-              "2 elements from 2 on are no part of 3"},
+              "2 elements from 2 on are not part of 3"},
         Wrong{model_text(kGood).replace(model_text(kGood).find("[vertex.cell]"), 0,
                                         "[block.cell]\ninputs = [\"x\"]\noutputs = [\"x\"]\nsteps = []\n"),
               "there is a block 'cell' too"},

@@ -101,8 +101,8 @@ INSTANTIATE_TEST_SUITE_P(
         {"HostWithoutARate", [](Plan& p, const Graph& g) { put_on_host(p, g); p.cluster.host_bytes_per_s = 0; }, "its cluster has no rate at which they are moved"},
         {"HostBesideUpdatesMadeAgain", [](Plan& p, const Graph& g) { put_on_host(p, g); p.updates = UpdateOrder::before_norm; }, "updates may have to be made again"},
         {"TwiceOnTheHost", [](Plan& p, const Graph& g) { put_on_host(p, g); p.on_host.push_back(p.on_host.back()); }, "twice, or out of order"},
-        {"ParameterOnTheHost", [](Plan& p, const Graph& g) { put_on_host(p, g); p.on_host = {parameter_on_first_stage(g)}; }, "is no state of its update alone"},
-        {"NothingOnTheHost", [](Plan& p, const Graph& g) { put_on_host(p, g); p.on_host.push_back(ValueIndex(1 << 20)); }, "is no state of its update alone"},
+        {"ParameterOnTheHost", [](Plan& p, const Graph& g) { put_on_host(p, g); p.on_host = {parameter_on_first_stage(g)}; }, "is neither a state of its update alone"},
+        {"NothingOnTheHost", [](Plan& p, const Graph& g) { put_on_host(p, g); p.on_host.push_back(ValueIndex(1 << 20)); }, "is neither a state of its update alone"},
         {"ActivationsOnTheHostWithoutARate",
          [](Plan& p, const Graph&) {
            p.stages[1_s].recomputed_layers = 1;

@@ -79,7 +79,7 @@ TEST(PlanSummary, SaysHowMuchLongerComputationTakesBesideCommunication) {
   const auto summary = [&] { return plan_summary(plan_facts(lowered.plan, lowered.graph), "plan.h5"); };
   EXPECT_THAT(summary(), testing::Not(HasSubstr("beside communication")));
   lowered.plan.cluster.overlap_slowdown = 1.25;
-  EXPECT_THAT(summary(), HasSubstr("\ncomputation takes 1.25 times as long beside communication\n"));
+  EXPECT_THAT(summary(), HasSubstr("\ncomputation takes 1.25 times as long alongside communication\n"));
 }
 
 TEST(PlanDetails, SayWhatCommunicationHides) {
@@ -89,7 +89,7 @@ TEST(PlanDetails, SayWhatCommunicationHides) {
   lowered.plan.prediction.step_s = 0.010;
   lowered.plan.prediction.meshes[0_m].hidden = {0.002, 0.001};
   EXPECT_THAT(plan_details(plan_facts(lowered.plan, lowered.graph)),
-              HasSubstr("beside computation: collectives 2.00 ms (20.0 %), transfers 1.00 ms (10.0 %)\n"));
+              HasSubstr("alongside computation: collectives 2.00 ms (20.0 %), transfers 1.00 ms (10.0 %)\n"));
 }
 
 /// A plan of that method for 10 ms, and what else was tried.
@@ -233,16 +233,16 @@ Lowered data_parallel(const std::string& state_sharding) {
 TEST(Explain, PrintsTrainingStateThatLiesOtherwiseThanItsParameter) {
   const Lowered zero_1 = data_parallel("optimizer");
   EXPECT_THAT(details(zero_1),
-              HasSubstr("  optimizer state that lies otherwise than its parameter\n"
+              HasSubstr("  optimizer state laid out differently from its parameter\n"
                         "     72 x split 2 ways along dimension 0 (axis 0): block.*.down.bias.moment1, "));
   const Lowered whole = data_parallel("none");
-  EXPECT_THAT(details(whole), Not(HasSubstr("optimizer state that lies otherwise")));
+  EXPECT_THAT(details(whole), Not(HasSubstr("optimizer state laid out differently")));
 }
 
 TEST(Explain, PrintsSumsOfGradientsThatWaitForTheirReduction) {
   const Lowered lowered = data_parallel("none");
   EXPECT_THAT(details(lowered),
-              HasSubstr("  sums of gradients that lie otherwise than their parameter\n"
+              HasSubstr("  sums of gradients laid out differently from their parameter\n"
                         "     36 x a sum still to be reduced over 2 devices (axis 0): block.*.down, "));
 }
 

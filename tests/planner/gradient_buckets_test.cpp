@@ -253,9 +253,9 @@ TEST_F(GradientBuckets, AreRefusedWhereNoCollectiveCanAddThemUp) {
     return "";
   };
   EXPECT_EQ(message([](Plan& p) { p.sync[0].sum = ValueIndex(0); }),
-            "value 0 is in bucket 0, but is no sum of gradients that devices add up in place");
+            "value 0 is in bucket 0, but no sum of gradients that devices add up in place");
   EXPECT_EQ(message([](Plan& p) { p.sync[0].sum = ValueIndex(1 << 20); }),
-            "value 1048576 is in bucket 0, but is no sum of gradients that devices add up in place");
+            "value 1048576 is in bucket 0, but no sum of gradients that devices add up in place");
   const ValueIndex twice = plan.sync[1].sum;
   EXPECT_EQ(message([](Plan& p) { p.sync[2] = p.sync[1]; }),
             "sum of gradients " + std::to_string(twice) + " is in a bucket twice, or out of order");

@@ -135,8 +135,9 @@ TEST(MicroBatches, AreNoneWhereABatchIsNoWholeNumberOfGroups) {
   for (const std::int64_t group : {3, 1000}) {
     PlanningModel model = small_model();
     model.group_samples = group;
-    EXPECT_THAT([&] { plan_quietly(model, small_cluster(2), {}); },
-                ThrowsMessage<Error>(HasSubstr("is no whole number of groups of " + std::to_string(group))));
+    EXPECT_THAT(
+        [&] { plan_quietly(model, small_cluster(2), {}); },
+        ThrowsMessage<Error>(HasSubstr("is not a whole number of groups of " + std::to_string(group))));
   }
 }
 

@@ -186,7 +186,7 @@ TEST(OffloadOption, IsRefusedWhereNothingIsKnownOfMoves) {
   PlannerOptions options = options_with("optimizer", "serial");
   options.updates = "before-norm";
   EXPECT_THAT([&] { plan_quietly(wide_model(), with_moves(1), options); },
-              ThrowsMessage<Error>(HasSubstr("--offload optimizer beside --updates before-norm")));
+              ThrowsMessage<Error>(HasSubstr("--offload optimizer together with --updates before-norm")));
 }
 
 TEST(OffloadOption, MayBeSaidByAPin) {
@@ -197,7 +197,7 @@ TEST(OffloadOption, MayBeSaidByAPin) {
   EXPECT_FALSE(plan_quietly(wide_model(), with_moves(1, fullest(free) * 2 / 3), options).on_host.empty());
   options.offload = "auto";
   EXPECT_THAT([&] { plan_quietly(wide_model(), with_moves(1), options); },
-              ThrowsMessage<Error>(HasSubstr("--offload auto beside --pin")));
+              ThrowsMessage<Error>(HasSubstr("--offload auto together with --pin")));
 }
 
 }  // namespace

@@ -195,7 +195,7 @@ TEST(OffloadedActivations, AreRefusedBesideWhatSaysOtherwise) {
   PlannerOptions options = asking_for("activations", "serial");
   options.rematerialize = Rematerialize::always;
   EXPECT_THAT([&] { plan_quietly(long_batch_model(), moving(1), options); },
-              ThrowsMessage<Error>(HasSubstr("--offload activations beside --rematerialize")));
+              ThrowsMessage<Error>(HasSubstr("--offload activations together with --rematerialize")));
 }
 
 TEST(OffloadedActivations, MayBePinned) {

@@ -62,10 +62,11 @@ TEST(Presets, RefuseOptionsThatSayOtherwise) {
   options.sync = "ddp";
   EXPECT_THAT(
       [&] { with_preset(options); },
-      ThrowsMessage<Error>(AllOf(HasSubstr("--sync ddp beside --preset horovod, which has horovod"))));
+      ThrowsMessage<Error>(AllOf(HasSubstr("--sync ddp together with --preset horovod, which has horovod"))));
   options = preset("ddp");
   options.pin = parse_pin("[[stage]]\nlayers = 4\nmesh = [1]\naxes = []\n", "pin");
-  EXPECT_THAT([&] { with_preset(options); }, ThrowsMessage<Error>(HasSubstr("--preset ddp beside --pin")));
+  EXPECT_THAT([&] { with_preset(options); },
+              ThrowsMessage<Error>(HasSubstr("--preset ddp together with --pin")));
   EXPECT_THAT([&] { with_preset(preset("byteps")); },
               ThrowsMessage<Error>(HasSubstr("--preset byteps without --servers")));
 }

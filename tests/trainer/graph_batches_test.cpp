@@ -205,7 +205,7 @@ TEST(GraphBatches, PadNothingButChains) {
                      {BatchingPolicy::padded}, options(), 1);
       },
       ThrowsMessage<Error>(
-          AllOf(HasSubstr("sample 0 is no chain: vertex 1 has 0 children, expected vertex 0"),
+          AllOf(HasSubstr("sample 0 is not a chain: vertex 1 has 0 children, expected vertex 0"),
                 HasSubstr("another batching policy than padded"))));
 }
 

@@ -93,9 +93,9 @@ INSTANTIATE_TEST_SUITE_P(
     Table, HostileIndex,
     ::testing::Values(
         // The JSON.
-        IndexRow{"empty", "", "index.json' is no index of safetensors files: it is no JSON from byte"},
-        IndexRow{"cut", "{\"weight_map\": {" + whole, "no JSON from byte"},
-        IndexRow{"more_after", index_of(whole) + "{}", "no JSON from byte"},
+        IndexRow{"empty", "", "index.json' is not an index of safetensors files: it is not JSON from byte"},
+        IndexRow{"cut", "{\"weight_map\": {" + whole, "not JSON from byte"},
+        IndexRow{"more_after", index_of(whole) + "{}", "not JSON from byte"},
         IndexRow{"array", "[]", "it is an array, expected an object"},
         IndexRow{"number", "1", "it is a number, expected an object"},
         IndexRow{"no_map", "{\"metadata\": {}}", "weight_map is missing or has no tensors"},
@@ -104,13 +104,13 @@ INSTANTIATE_TEST_SUITE_P(
         IndexRow{"null_as_metadata", "{\"metadata\": null}", "null as 'metadata', expected an object"},
         IndexRow{"array_as_map", "{\"weight_map\": []}", "an array as 'weight_map', expected an object"},
         IndexRow{"other_section", "{\"weights\": {}}", "'weights', expected metadata and weight_map"},
-        IndexRow{"map_twice", "{\"weight_map\": {}, \"weight_map\": {}}", "'weight_map' is there twice"},
+        IndexRow{"map_twice", "{\"weight_map\": {}, \"weight_map\": {}}", "'weight_map' appears twice"},
         IndexRow{"deep", "{\"weight_map\": {\"a\": " + std::string(1000000, '['), "an array as 'a'"},
         IndexRow{"object_as_file", index_of("\"a\": {}"), "an object as 'a', expected the name of a file"},
         IndexRow{"number_as_file", index_of("\"a\": 1"), "a number as 'a', expected the name of a file"},
         // Names.
         IndexRow{"no_name", index_of("\"\": \"one.safetensors\""), "'' as a tensor's name"},
-        IndexRow{"tensor_twice", index_of(whole + ", " + of_a), "tensor 'a' is there twice"},
+        IndexRow{"tensor_twice", index_of(whole + ", " + of_a), "tensor 'a' appears twice"},
         IndexRow{"folder_above", index_of("\"a\": \"../one.safetensors\""),
                  "'../one.safetensors' as the file of tensor 'a', expected a name that ends in .safetensors"},
         IndexRow{"absolute", index_of("\"a\": \"/etc/passwd\""), "'/etc/passwd' as the file of tensor 'a'"},

@@ -118,7 +118,7 @@ TEST(MatchWeights, ShowsTwelveFaultsAndCountsTheOthers) {
 
 TEST(MatchWeights, ReportsATensorThatIsThereInTwoSpellings) {
   EXPECT_THAT(refusal(ours, file_with({"transformer.wte.weight", "F32", {5, 4}})),
-              HasSubstr("is there twice"));
+              HasSubstr("appears twice"));
 }
 
 TEST(MatchWeights, ReportsWhichNamesItKnows) {

@@ -119,7 +119,7 @@ std::string difference_text(const FactsDifference& difference, const std::string
   for (const Figure& each : difference.figures)
     rows.push_back({each.title, each.first, each.second, change_text(each)});
   std::string text = text_table(rows, {3});
-  text += fmt::format("\nparameters that lie otherwise: {}; the same: {}\n", difference.layouts.size(),
+  text += fmt::format("\nparameters laid out differently: {}; the same: {}\n", difference.layouts.size(),
                       difference.same_layouts);
   rows.clear();
   const auto shown = [](const std::string& layout) { return layout.empty() ? "not there" : layout; };

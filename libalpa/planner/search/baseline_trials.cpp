@@ -86,7 +86,7 @@ void BaselineTrials::try_pinned(PricedGraph& graph, PinnedPlan pinned) {
 bool BaselineTrials::is_against(const PinnedPlan& pinned, const Graph& graph) {
   const PlanConstraint* constraint = against(options_.constraints, pinned, graph, costs_.cluster());
   if (constraint != nullptr && against_.insert(pinned.method).second)
-    selection_.note_failure(pinned.method, fmt::format("against a constraint: {} ({})",
+    selection_.note_failure(pinned.method, fmt::format("violates a constraint: {} ({})",
                                                        constraint_text(*constraint), constraint->where));
   return constraint != nullptr;
 }

@@ -38,7 +38,7 @@ std::vector<int> planned_micro_batches(const PlanningModel& model, const Planner
                                        const CostModel& costs, int devices) {
   if (model.batch % model.group_samples != 0)
     throw Error(ErrorKind::input,
-                fmt::format("a batch of {} is no whole number of groups of {} samples", model.batch,
+                fmt::format("a batch of {} is not a whole number of groups of {} samples", model.batch,
                             model.group_samples),
                 "another [training] batch, or group_samples");
   if (options.micro_batches > 0) {

@@ -45,9 +45,10 @@ class ConstraintChecker {
   void fault(const std::string& what) { faults_.push_back(fmt::format("{}: {}", constraint_->where, what)); }
 
   [[noreturn]] void refuse_option(const std::string& option) const {
-    throw Error(ErrorKind::usage,
-                fmt::format("{} beside {}: {}", option, constraint_->where, constraint_text(*constraint_)),
-                "one of the two without the other");
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("{} together with {}: {}", option, constraint_->where, constraint_text(*constraint_)),
+        "one of the two without the other");
   }
 
   static std::string near(const std::string& name, const std::vector<std::string>& names,
@@ -153,7 +154,7 @@ class ConstraintChecker {
              "later ([training] gradient_compression, gradient_delay), or there is none; leave the parameter "
              "out";
     if (way == SyncWay::factors && !path->has_factors(graph_))
-      return "it is no product of two factors; 'all-reduce' takes any";
+      return "it is not a product of two factors; 'all-reduce' takes any";
     const Shape& shape = value_of(graph_, parameter.value).type.shape;
     const auto divides = [&](int extent) {
       return std::ranges::any_of(shape, [&](std::int64_t size) { return size % extent == 0; });
@@ -186,7 +187,7 @@ class ConstraintChecker {
   /// Another constraint that says otherwise of the same parameter.
   void check_beside(SyncWay way, const State& parameter) {
     const auto fault_beside = [&](const PlanConstraint& other) {
-      fault(fmt::format("the gradient of '{}' by {} beside {} ({}); one of the two without the other",
+      fault(fmt::format("the gradient of '{}' by {} together with {} ({}); one of the two without the other",
                         parameter.name, sync_way_name(way), constraint_text(other), other.where));
     };
     options_.constraints.for_each<GradientWay>([&](const GradientWay& other, const PlanConstraint& from) {
@@ -297,8 +298,8 @@ void check_constraints(const PlannerOptions& options, const PlanningModel& model
     return std::holds_alternative<GradientWay>(constraint.demand);
   };
   if (options.pin && !std::ranges::all_of(options.constraints.all, is_of_gradients))
-    throw Error(ErrorKind::usage, "--constraints beside --pin: a pinned plan is not looked for",
-                "one of the two without the other; [[gradient]] alone may be beside a pin");
+    throw Error(ErrorKind::usage, "--constraints together with --pin: a pinned plan is not looked for",
+                "one of the two without the other; [[gradient]] alone may be given with a pin");
   ConstraintChecker(options, model, cluster).check();
 }
 

@@ -58,7 +58,8 @@ class ConstraintsReader {
     if (const TomlValue given = root.value("most_zero"); given.exists())
       add(given, MostZero{number(given, between(0, 3))});
     const TomlValue exactly = root.value("stages"), at_most = root.value("most_stages");
-    if (exactly.exists() && at_most.exists()) at_most.fault("'most_stages' beside 'stages', expected one");
+    if (exactly.exists() && at_most.exists())
+      at_most.fault("'most_stages' together with 'stages', expected one");
     if (exactly.exists()) {
       const int stages = number(exactly, between(1, kMostLayers));
       add(exactly, StageCount{stages, stages});

@@ -194,7 +194,7 @@ void require_met(const PlanConstraints& constraints, const Plan& plan, const Gra
   const std::vector<const PlanConstraint*> unmet = unmet_constraints(constraints, plan, graph);
   if (!unmet.empty())
     throw Error(ErrorKind::input,
-                fmt::format("it is against {} ({})", constraint_text(*unmet.front()), unmet.front()->where));
+                fmt::format("it violates {} ({})", constraint_text(*unmet.front()), unmet.front()->where));
 }
 
 }  // namespace alpa

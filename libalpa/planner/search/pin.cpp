@@ -95,14 +95,14 @@ PinnedPlan pin_of(TomlDocument document) {
     if (const TomlValue form = table.value("recompute_form"); form.exists()) {
       stage.recompute_form = static_cast<RecomputeForm>(form.word(kRecomputeForms));
       if (stage.recomputed_layers == 0)
-        form.fault("'recompute_form' beside no 'recomputed_layers' and no 'rematerialize = true'");
+        form.fault("'recompute_form' without 'recomputed_layers' or 'rematerialize = true'");
     }
     pin.stages.push_back(std::move(stage));
     pin.stage_transfers.push_back(table.word("transfers", std::string(), transfer_choices()));
   }
   if (pin.stages.empty()) root.fault("expected at least one [[stage]]");
   if (pin.stages.size() % static_cast<std::size_t>(pin.stages_per_mesh) != 0)
-    root.fault(fmt::format("'stages_per_mesh = {}' beside {} stages, which is no multiple of it",
+    root.fault(fmt::format("'stages_per_mesh = {}' with {} stages, which is not a multiple of it",
                            pin.stages_per_mesh, pin.stages.size()));
   const auto has_other_mesh = [&](const StageRequest& stage) {
     return stage.mesh != pin.stages.front().mesh;
@@ -126,7 +126,7 @@ void check_pin(const PinnedPlan& pin, const Graph& graph, int devices) {
   const int used = device_count(pin);
   if (pin.stages.size() > 1 && !may_have(pin.schedule, pin.stages_per_mesh))
     throw Error(ErrorKind::input,
-                fmt::format("{}: schedule '{}' beside {} on each mesh", pin.method, pin.schedule,
+                fmt::format("{}: schedule '{}' with {} on each mesh", pin.method, pin.schedule,
                             count_text(pin.stages_per_mesh, "stage")),
                 fmt::format("schedule = \"{}\", or stages_per_mesh = {}",
                             fmt::join(schedule_names(pin.stages_per_mesh), "\" or \""),

@@ -65,7 +65,7 @@ std::string PlanningClock::line() const {
   // A bound above the best says only that what was searched cannot hold a better plan.
   if (bound_s_ && (!best_s_ || *bound_s_ <= *best_s_))
     text += fmt::format("; lower bound of what was searched {}", seconds_text(*bound_s_));
-  return text + fmt::format("; {} gone, at most {} left", seconds_text(time_limit_s_ - left_s()),
+  return text + fmt::format("; {} elapsed, at most {} left", seconds_text(time_limit_s_ - left_s()),
                             seconds_text(std::max(0.0, left_s())));
 }
 

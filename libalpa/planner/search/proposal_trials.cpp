@@ -257,8 +257,8 @@ ProposalTrial ProposalTrials::try_out(const PricedGraph& priced, Proposal propos
       const StageSolution& solution = solutions[s];
       if (solution.feasible && solution.step_s >= patience.stage_s) {
         trial.is_too_slow = true;
-        trial.failure =
-            fmt::format("{} a step as it was split, and no closer look", seconds_text(solution.step_s));
+        trial.failure = fmt::format("{} a step as it was split, and was not looked at more closely",
+                                    seconds_text(solution.step_s));
         return trial;
       }
       if (solution.feasible || (solution.why_not.empty() && solution.least_memory == 0)) continue;
@@ -274,12 +274,13 @@ ProposalTrial ProposalTrials::try_out(const PricedGraph& priced, Proposal propos
     }
     if (const double step_s = pipeline_seconds(attempt.proposal); step_s >= patience.pipeline_s) {
       trial.is_too_slow = true;
-      trial.failure = fmt::format("{} a step by its estimate, and no closer look", seconds_text(step_s));
+      trial.failure =
+          fmt::format("{} a step by its estimate, and was not looked at more closely", seconds_text(step_s));
       return trial;
     }
     std::optional<Plan> plan = plan_of(priced, attempt.proposal, method, schedule, patience);
     if (!plan) {
-      trial.failure = "what stages of one mesh share is against a constraint";
+      trial.failure = "what stages of one mesh share violates a constraint";
       return trial;
     }
     if (const std::int64_t lacking = host_shortfall(*plan); lacking > 0) {

@@ -79,7 +79,7 @@ class Builder {
     const TensorForm* first = against(layouts.front());
     std::erase_if(layouts, [&](int layout) { return against(layout) != nullptr; });
     if (layouts.empty())
-      built_.why_not = fmt::format("'{}' on the mesh {} is against {}", scope_.value(v).name,
+      built_.why_not = fmt::format("'{}' on the mesh {} violates {}", scope_.value(v).name,
                                    mesh_text(request_.mesh), first->constraint);
   }
 

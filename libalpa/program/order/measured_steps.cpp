@@ -114,7 +114,7 @@ MeasuredSteps read_measured_steps(const std::filesystem::path& path, const Progr
   for (std::size_t r = 0; r < rows.size(); ++r)
     if (mesh[r] != rows[r].mesh || segment[r] != rows[r].segment || micro_batch[r] != rows[r].micro_batch ||
         instruction[r] != rows[r].instruction)
-      throw refuse(fmt::format("row {} is no instruction of the program at that place", r));
+      throw refuse(fmt::format("row {} is not the program's instruction at that place", r));
   const std::vector<std::int64_t> number = file.int64s("/steps/number");
   const std::int64_t steps = std::ssize(number);
   const std::vector<double> step_s = file.doubles("/steps/step_s", {steps}),

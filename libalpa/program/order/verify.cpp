@@ -86,7 +86,7 @@ void check_view(const MeshProgram& program, MeshIndex mesh, BufferIndex b) {
   const std::int64_t begin = view.offset - of.offset;
   if (of.view_of >= 0 || begin < 0 || begin + view.bytes > of.bytes || view.slots != of.slots ||
       view.space != of.space || view.residence != of.residence)
-    refuse_program(mesh, fmt::format("{} is no part of {}", buffer_words(program, b),
+    refuse_program(mesh, fmt::format("{} is not part of {}", buffer_words(program, b),
                                      buffer_words(program, view.view_of)));
 }
 

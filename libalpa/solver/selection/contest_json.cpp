@@ -84,7 +84,7 @@ class ContestParser : public nlohmann::json_sax<nlohmann::json> {
     current_ = nullptr;
     for (Member& member : lists_)
       if (arrays_ == 0 && member.path == path_) {
-        if (std::exchange(member.seen, true)) refuse_json(fmt::format("'{}' is there twice", path_));
+        if (std::exchange(member.seen, true)) refuse_json(fmt::format("'{}' appears twice", path_));
         current_ = &member;
       }
     at_limit_ = arrays_ == 0 && path_ == "problem.usage_limit";
@@ -116,7 +116,7 @@ class ContestParser : public nlohmann::json_sax<nlohmann::json> {
     std::string_view said = error.what();
     for (const std::string_view before : {"] ", "column ", ": "})
       said.remove_prefix(std::min(said.find(before) + before.size(), said.size()));
-    refuse_json(fmt::format("no JSON at byte {}: {}", at, said));
+    refuse_json(fmt::format("not JSON at byte {}: {}", at, said));
   }
 
  private:

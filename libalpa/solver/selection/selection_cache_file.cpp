@@ -18,7 +18,8 @@ namespace {
 
 constexpr std::string_view kSolutionsFormat = "alpa-solutions", kSolutionsVersion = "1.0";
 
-constexpr const char* kRemedy = "another file; this one, if it is of no use, can be removed: it is made anew";
+constexpr const char* kRemedy =
+    "another file; this one, if it is of no use, can be removed: it is made again";
 
 /// Columns of one row for each solution, and the choices of all of them in one.
 struct SolutionColumns {

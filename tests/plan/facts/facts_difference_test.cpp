@@ -22,7 +22,7 @@ TEST(FactsDifference, OfAPlanAndItselfIsThatAllIsTheSame) {
   EXPECT_GT(difference.same_layouts, 0);
   for (const FactsDifference::Figure& each : difference.figures)
     EXPECT_EQ(each.first, each.second) << each.name;
-  EXPECT_THAT(difference_text(difference, "a.h5", "b.h5"), HasSubstr("parameters that lie otherwise: 0"));
+  EXPECT_THAT(difference_text(difference, "a.h5", "b.h5"), HasSubstr("parameters laid out differently: 0"));
 }
 
 TEST(FactsDifference, HasTheFiguresOfBothAndByHowMuchTheyDiffer) {

@@ -201,7 +201,7 @@ TEST(ConstrainedSearch, BaselinesAgainstAConstraintAreNoCandidates) {
   int against = 0;
   for (const Candidate& candidate : plan.prediction.candidates)
     if (candidate.method.starts_with("zero-2") || candidate.method.starts_with("zero-3")) {
-      EXPECT_EQ(candidate.verdict, "against a constraint: ZeRO at most 1 (limits.toml:2)");
+      EXPECT_EQ(candidate.verdict, "violates a constraint: ZeRO at most 1 (limits.toml:2)");
       EXPECT_EQ(candidate.step_s, 0);
       ++against;
     }
@@ -300,23 +300,23 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{
             "GradientOfTiedWeights", "[[gradient]]\nname = \"table\"\nway = \"zero-1\"", ErrorKind::input,
             "limits.toml:1: the gradient of 'table' cannot be synchronised by zero-1: it is added to others"},
-        Refused{
-            "GradientWithoutFactors", "[[gradient]]\nname = \"block.1.up*\"\nway = \"factors\"",
-            ErrorKind::input,
-            "limits.toml:1: the gradient of 'block.1.up.bias' cannot be synchronised by factors: it is no "
-            "product of two factors; 'all-reduce' takes any"},
+        Refused{"GradientWithoutFactors", "[[gradient]]\nname = \"block.1.up*\"\nway = \"factors\"",
+                ErrorKind::input,
+                "limits.toml:1: the gradient of 'block.1.up.bias' cannot be synchronised by factors: it is "
+                "not a product of two factors; 'all-reduce' takes any"},
         Refused{"GradientInTwoWays",
                 "[[gradient]]\nname = \"block.0.*\"\nway = \"zero-1\"\n"
                 "[[gradient]]\nname = \"block.*.down\"\nway = \"zero-2\"",
                 ErrorKind::input,
-                "limits.toml:4: the gradient of 'block.0.down' by zero-2 beside gradients of 'block.0.*' by "
+                "limits.toml:4: the gradient of 'block.0.down' by zero-2 together with gradients of "
+                "'block.0.*' by "
                 "zero-1 (limits.toml:1); one of the two without the other"},
         Refused{"GradientAboveTheLevel", "most_zero = 1\n[[gradient]]\nname = \"*.up\"\nway = \"zero-2\"",
                 ErrorKind::input,
-                "the gradient of 'block.0.up' by zero-2 beside ZeRO at most 1 (limits.toml:1)"},
+                "the gradient of 'block.0.up' by zero-2 together with ZeRO at most 1 (limits.toml:1)"},
         Refused{"GradientOfAWholeTensor",
                 "[[tensor]]\nname = \"*.up\"\nwhole = true\n[[gradient]]\nname = \"*.up\"\nway = \"zero-3\"",
-                ErrorKind::input, "'block.0.up' by zero-3 beside '*.up' whole (limits.toml:1)"},
+                ErrorKind::input, "'block.0.up' by zero-3 together with '*.up' whole (limits.toml:1)"},
         Refused{
             "Contradiction",
             "most_zero = 1\n[[boundary]]\nafter = \"block.0\"\n"
@@ -343,21 +343,21 @@ TEST(ConstrainedSearch, RefusesOptionsThatSayOtherwise) {
   };
   PlannerOptions options = under("micro_batches = [4, 8]\nrecompute = \"never\"\nschedule = \"gpipe\"");
   options.micro_batches = 2;
-  refuses(options, "--micro-batches 2 beside limits.toml:1: 4 or 8 micro-batches");
+  refuses(options, "--micro-batches 2 together with limits.toml:1: 4 or 8 micro-batches");
   options.micro_batches = 4;
   options.rematerialize = Rematerialize::always;
-  refuses(options, "--rematerialize always beside limits.toml:2: nothing recomputed");
+  refuses(options, "--rematerialize always together with limits.toml:2: nothing recomputed");
   options.rematerialize = Rematerialize::selective;
-  refuses(options, "--rematerialize selective beside limits.toml:2: nothing recomputed");
+  refuses(options, "--rematerialize selective together with limits.toml:2: nothing recomputed");
   options.rematerialize = Rematerialize::never;
   options.schedule = "zero-bubble";
-  refuses(options, "--schedule zero-bubble beside limits.toml:3: schedule gpipe");
+  refuses(options, "--schedule zero-bubble together with limits.toml:3: schedule gpipe");
   options = under("overlap = \"all\"\nsync = \"ddp\"");
   options.sync = "one";
-  refuses(options, "--sync one beside limits.toml:2: sync ddp");
+  refuses(options, "--sync one together with limits.toml:2: sync ddp");
   options.pin = parse_pin("[[stage]]\nlayers = 4\nmesh = [4]\n", "pin.toml");
   options.schedule = PlannerOptions{}.schedule, options.micro_batches = 0;
-  refuses(options, "--constraints beside --pin");
+  refuses(options, "--constraints together with --pin");
 }
 
 // A search would have meshes of 2 and 4 devices.

@@ -86,7 +86,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadConstraints{"most_zeros = 1", "did you mean 'most_zero'?"},
         BadConstraints{"\nmost_zero = 4",
                        "limits.toml:2:13: 'most_zero': expected an integer, from 0 to 3, got 4"},
-        BadConstraints{"stages = 2\nmost_stages = 3", "'most_stages' beside 'stages', expected one"},
+        BadConstraints{"stages = 2\nmost_stages = 3", "'most_stages' together with 'stages', expected one"},
         BadConstraints{"micro_batches = []", "expected a list of one number or more"},
         BadConstraints{"recompute = \"nevr\"", "did you mean 'never'?"},
         BadConstraints{"schedule = \"gpip\"", "did you mean 'gpipe'?"},

@@ -48,7 +48,7 @@ TEST(Pin, SaysHowManyStagesShareAMesh) {
   EXPECT_EQ(device_count(pin), 4);
   for (const auto& [text, fault] :
        {std::pair{two + stage + stage + stage,
-                  "'stages_per_mesh = 2' beside 3 stages, which is no multiple of it"},
+                  "'stages_per_mesh = 2' with 3 stages, which is not a multiple of it"},
         {two + stage + "[[stage]]\nlayers = 1\nmesh = [4]\n",
          "stages that share meshes all have the same 'mesh'"},
         {"stages_per_mesh = 0\n" + stage, "expected an integer, from 1 to 64"}})
@@ -61,9 +61,9 @@ TEST(Pin, OfAScheduleThatDoesNotTakeSoManyStagesOnAMeshIsRefused) {
   EXPECT_NO_THROW(check("stages_per_mesh = 2\nschedule = \"v-half\"\n" + stages));
   EXPECT_NO_THROW(check("stages_per_mesh = 2\n" + stages));
   EXPECT_THAT([&] { check("schedule = \"v-half\"\n" + stages); },
-              ThrowsMessage<Error>(HasSubstr("schedule 'v-half' beside 1 stage on each mesh")));
+              ThrowsMessage<Error>(HasSubstr("schedule 'v-half' with 1 stage on each mesh")));
   EXPECT_THAT([&] { check("stages_per_mesh = 2\nschedule = \"gpipe\"\n" + stages); },
-              ThrowsMessage<Error>(HasSubstr("schedule 'gpipe' beside 2 stages on each mesh")));
+              ThrowsMessage<Error>(HasSubstr("schedule 'gpipe' with 2 stages on each mesh")));
   EXPECT_THAT([&] { check("stages_per_mesh = 4\nschedule = \"v-min\"\n" + stages); },
               ThrowsMessage<Error>(HasSubstr("interleaved")));
 }
@@ -75,9 +75,8 @@ TEST(Pin, SaysHowItsLayersAreRecomputed) {
   EXPECT_EQ(stage_of(stage + "recomputed_layers = 2\n").recompute_form, RecomputeForm::full);
   EXPECT_EQ(stage_of(stage + "recomputed_layers = 2\n" + selective).recompute_form, RecomputeForm::selective);
   EXPECT_EQ(stage_of(stage + "rematerialize = true\n" + selective).recomputed_layers, 4);
-  EXPECT_THAT(
-      [&] { stage_of(stage + selective); },
-      ThrowsMessage<Error>(HasSubstr("pin.toml:4:18: 'recompute_form' beside no 'recomputed_layers'")));
+  EXPECT_THAT([&] { stage_of(stage + selective); },
+              ThrowsMessage<Error>(HasSubstr("pin.toml:4:18: 'recompute_form' without 'recomputed_layers'")));
 }
 
 TEST(Pin, SaysOverlapAndTransfersInTheWordsOfTheOptions) {
@@ -292,22 +291,23 @@ TEST(Pin, IsRefusedBesideWhatItSaysItself) {
       pinned_beside_the_search(said + "[[stage]]\nlayers = 4\nmesh = [2]\n", small_cluster(4), options);
     };
   };
-  EXPECT_THAT(
-      message([](PlannerOptions& o) { o.method = "serial"; }),
-      ThrowsMessage<Error>(HasSubstr("--method serial beside --pin: a pinned plan is not looked for")));
-  EXPECT_THAT(message([](PlannerOptions& o) { o.micro_batches = 8; }),
-              ThrowsMessage<Error>(HasSubstr("--micro-batches 8 beside --pin: the pinned plan has 4")));
-  EXPECT_THAT(
-      message([](PlannerOptions& o) { o.schedule = "gpipe"; }),
-      ThrowsMessage<Error>(HasSubstr("--schedule gpipe beside --pin: the pinned plan has schedule '1f1b'")));
-  EXPECT_THAT(
-      message([](PlannerOptions& o) { o.overlap = "all"; }),
-      ThrowsMessage<Error>(HasSubstr("--overlap all beside --pin: the pinned plan has overlap 'none'")));
-  EXPECT_THAT(message([](PlannerOptions& o) { o.transfers = "broadcast"; }),
+  EXPECT_THAT(message([](PlannerOptions& o) { o.method = "serial"; }),
               ThrowsMessage<Error>(
-                  HasSubstr("--transfers broadcast beside --pin: the pinned plan has transfers 'auto'")));
+                  HasSubstr("--method serial together with --pin: a pinned plan is not looked for")));
+  EXPECT_THAT(
+      message([](PlannerOptions& o) { o.micro_batches = 8; }),
+      ThrowsMessage<Error>(HasSubstr("--micro-batches 8 together with --pin: the pinned plan has 4")));
+  EXPECT_THAT(message([](PlannerOptions& o) { o.schedule = "gpipe"; }),
+              ThrowsMessage<Error>(
+                  HasSubstr("--schedule gpipe together with --pin: the pinned plan has schedule '1f1b'")));
+  EXPECT_THAT(message([](PlannerOptions& o) { o.overlap = "all"; }),
+              ThrowsMessage<Error>(
+                  HasSubstr("--overlap all together with --pin: the pinned plan has overlap 'none'")));
+  EXPECT_THAT(message([](PlannerOptions& o) { o.transfers = "broadcast"; }),
+              ThrowsMessage<Error>(HasSubstr(
+                  "--transfers broadcast together with --pin: the pinned plan has transfers 'auto'")));
   EXPECT_THAT(message([](PlannerOptions& o) { o.devices = 4; }),
-              ThrowsMessage<Error>(HasSubstr("--devices 4 beside --pin: the pinned plan takes 2")));
+              ThrowsMessage<Error>(HasSubstr("--devices 4 together with --pin: the pinned plan takes 2")));
   EXPECT_NO_THROW(message([](PlannerOptions& o) { o.devices = 2; })());
 }
 

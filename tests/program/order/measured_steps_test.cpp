@@ -80,7 +80,7 @@ TEST_F(MeasuredStepsFile, IsRefusedWithRowsThatTheProgramHasNot) {
     for (TimelineRow& row : step.rows) row.micro_batch = -1;
   write(measured);
   EXPECT_THAT([&] { read(); },
-              ThrowsMessage<Error>(HasSubstr("is no instruction of the program at that place")));
+              ThrowsMessage<Error>(HasSubstr("is not the program's instruction at that place")));
   measured = simulated();
   for (MeasuredStep& step : measured.steps) step.rows.resize(10);
   write(measured);

@@ -297,7 +297,7 @@ TEST(Views, ThatDoNotOverlapNeedNotWait) {
 TEST(Views, ThatAreNoPartAreRefused) {
   TwoParts parts;
   parts.mesh().buffers[2_b].offset += kAlignment;
-  EXPECT_THAT([&] { verify(parts.program); }, ThrowsMessage<Error>(HasSubstr("is no part of buffer 0")));
+  EXPECT_THAT([&] { verify(parts.program); }, ThrowsMessage<Error>(HasSubstr("is not part of buffer 0")));
 }
 
 TEST(HostMemory, IsAnArenaOfItsOwn) {

@@ -88,8 +88,8 @@ TEST_F(ContestInstances, AreRefusedWithThePlaceOfTheFault) {
   EXPECT_THAT(refusal("50", "\"50\""), HasSubstr("'problem.usage_limit' should be an integer"));
   EXPECT_THAT(refusal("[10]", "[-10]"), HasSubstr("nodes.usages[0] has the negative entry -10"));
   EXPECT_THAT(refusal("\"usages\"", "\"uses\""), HasSubstr("'problem.nodes.usages' is missing"));
-  EXPECT_THAT(refusal("\"usages\"", "\"costs\""), HasSubstr("'problem.nodes.costs' is there twice"));
-  EXPECT_THAT(refusal("}}}", "}}"), HasSubstr("no JSON at byte"));
+  EXPECT_THAT(refusal("\"usages\"", "\"costs\""), HasSubstr("'problem.nodes.costs' appears twice"));
+  EXPECT_THAT(refusal("}}}", "}}"), HasSubstr("not JSON at byte"));
 }
 
 TEST_F(ContestInstances, ThatAreCutOffOrMissingAreRefused) {

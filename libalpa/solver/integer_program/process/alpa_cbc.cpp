@@ -90,8 +90,9 @@ int main() {
   const std::string input{std::istreambuf_iterator<char>(std::cin), {}};
   const auto task = alpa::decode_task(input);
   if (!task) {
-    std::fputs("alpa-cbc: solves an integer program for alpa-plan, which starts it; of no use by hand\n",
-               stderr);
+    std::fputs(
+        "alpa-cbc: solves an integer program for alpa-plan, which starts it; not meant to be run by hand\n",
+        stderr);
     return 2;
   }
   // CBC's chatter goes where standard error goes; standard output is for the answer.
