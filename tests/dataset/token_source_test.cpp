@@ -191,7 +191,7 @@ TEST_F(Tokens, MissingDataIsAnInputError) {
     EXPECT_THAT(error.what(), HasSubstr("nowhere.txt': No such file or directory"));
   }
   EXPECT_THAT([&] { open_tokens(folder_.path().string()); },
-              ThrowsMessage<Error>(HasSubstr("not a regular file")));
+              ThrowsMessage<Error>(HasSubstr("it is a folder")));
   for (const char* data : {"synthetic:", "synthetic:1", "synthetic:9:", "synthetic:9:0", "synthetic:9:5x"})
     EXPECT_THAT([&] { open_tokens(data); }, ThrowsMessage<Error>(HasSubstr("synthetic:VOCABULARY[:LENGTH]")));
 }

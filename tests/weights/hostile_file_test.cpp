@@ -183,7 +183,7 @@ TEST(SafetensorsFile, SaysThatItsLayoutsArePyTorchs) {
 TEST(SafetensorsFile, IsNoFolderAndNoMissingFile) {
   const TemporaryFolder folder;
   EXPECT_THAT([&] { SafetensorsReader{folder.path()}; },
-              ::testing::ThrowsMessage<Error>(HasSubstr("not a regular file")));
+              ::testing::ThrowsMessage<Error>(HasSubstr("it is a folder")));
   EXPECT_THAT([&] { SafetensorsReader{folder.path() / "none"}; },
               ::testing::ThrowsMessage<Error>(HasSubstr("No such file")));
 }
