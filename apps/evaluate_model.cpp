@@ -5,22 +5,15 @@
 #include "apps/job_ranks.h"
 #include "apps/models.h"
 #include "libalpa/base/error.h"
+#include "libalpa/checkpoint/trained_states.h"
 #include "libalpa/dataset/open_tokens.h"
 #include "libalpa/h5/atomic_file.h"
 
 namespace alpa {
 namespace {
 
-void check_source(const EvaluationSettings& settings) {
-  if (settings.checkpoint.empty() == settings.run_dir.empty())
-    throw Error(ErrorKind::usage,
-                settings.run_dir.empty() ? "neither --checkpoint nor --run-dir is given"
-                                         : "--checkpoint and --run-dir are both given",
-                "--checkpoint FILE for that one, or --run-dir RUN for the newest good one of a run");
-}
-
 int evaluate_model(EvaluateSettings settings, const ParallelRun& rank) {
-  check_source(settings.evaluation);
+  check_trained_source(settings.evaluation.checkpoint, settings.evaluation.run_dir);
   const PlannedModel planned = read_planned_model(settings.plan);
   if (!planned.model.graphs.empty()) settings.evaluation.graphs = planned.model.graphs[0].batching;
   settings.evaluation.node = rank.session.node();

@@ -10,6 +10,7 @@
 #include "apps/models.h"
 #include "libalpa/base/error.h"
 #include "libalpa/base/json.h"
+#include "libalpa/checkpoint/trained_states.h"
 #include "libalpa/h5/atomic_file.h"
 #include "libalpa/tokenizer/tokenizer.h"
 
@@ -18,28 +19,27 @@ namespace {
 
 constexpr std::int64_t kByteWords = 256;
 
-void check_sampled_source(const SamplingSettings& settings) {
-  if (settings.checkpoint.empty() == settings.run_dir.empty())
-    throw Error(ErrorKind::usage,
-                settings.run_dir.empty() ? "neither --checkpoint nor --run-dir is given"
-                                         : "--checkpoint and --run-dir are both given",
-                "--checkpoint FILE for that one, or --run-dir RUN for the newest good one of a run");
-}
-
-std::vector<std::string> lines_of(const std::filesystem::path& path) {
+/// A prompt in each line, but for empty ones.
+std::vector<std::string> prompts_in(const std::filesystem::path& path) {
   std::ifstream file(path);
-  std::vector<std::string> lines;
-  for (std::string line; std::getline(file, line);) lines.push_back(line);
-  if (file.bad() || lines.empty())
-    throw Error(ErrorKind::input, fmt::format("there are no lines in '{}'", path.string()),
+  if (!file)
+    throw Error(ErrorKind::input, fmt::format("cannot read '{}'", path.string()),
                 "a text file with a prompt in each line");
-  return lines;
+  std::vector<std::string> prompts;
+  for (std::string line; std::getline(file, line);) {
+    if (line.ends_with('\r')) line.pop_back();
+    if (!line.empty()) prompts.push_back(line);
+  }
+  if (prompts.empty())
+    throw Error(ErrorKind::input, fmt::format("'{}' has empty lines alone, or none", path.string()),
+                "a text file with a prompt in each line");
+  return prompts;
 }
 
 std::vector<std::string> prompts_of(const SampleSettings& settings) {
   std::vector<std::string> prompts = settings.prompts;
   if (!settings.prompt_file.empty())
-    for (std::string& line : lines_of(settings.prompt_file)) prompts.push_back(std::move(line));
+    for (std::string& prompt : prompts_in(settings.prompt_file)) prompts.push_back(std::move(prompt));
   if (prompts.empty())
     throw Error(ErrorKind::usage, "there is no prompt",
                 "--prompt TEXT, or --prompts FILE with one in each line");
@@ -55,21 +55,46 @@ std::unique_ptr<Tokenizer> tokenizer_of(const SampleSettings& settings, std::int
   return open_tokenizer(settings.tokenizer.empty() ? "bytes" : settings.tokenizer);
 }
 
-/// Writes one text to stdout as it grows: its bytes, of which characters may come in parts.
+/// The ids that a model scores and a tokenizer has no text for.
+std::vector<std::int32_t> ids_without_text(const Tokenizer& tokenizer, std::int64_t words) {
+  const auto has_text = [&](std::int32_t id) {
+    if (id >= tokenizer.vocabulary()) return false;
+    try {
+      tokenizer.decode(std::span(&id, 1));
+      return true;
+    } catch (const Error&) {
+      return false;
+    }
+  };
+  std::vector<std::int32_t> ids;
+  for (std::int32_t id = 0; id < words; ++id)
+    if (!has_text(id)) ids.push_back(id);
+  return ids;
+}
+
+/// Writes one text to stdout as it grows. The last character may be there in part: a tokenizer may have
+/// U+FFFD for that until it is whole.
 class GrowingOutput {
  public:
   GrowingOutput(const Tokenizer& tokenizer, std::vector<std::int32_t> prompt)
-      : tokenizer_(tokenizer), ids_(std::move(prompt)) {
-    write();
-  }
+      : tokenizer_(tokenizer), ids_(std::move(prompt)) {}
+
   void add(std::int32_t token) {
     ids_.push_back(token);
-    write();
+    const std::string text = tokenizer_.decode(ids_);
+    std::size_t whole = text.size();
+    while (std::string_view(text).substr(0, whole).ends_with(kReplacement)) whole -= kReplacement.size();
+    write(text.substr(0, whole));
+  }
+  void finish() {
+    write(tokenizer_.decode(ids_));
+    fmt::print("\n");
   }
 
  private:
-  void write() {
-    const std::string text = tokenizer_.decode(ids_);
+  static constexpr std::string_view kReplacement = "\xef\xbf\xbd";
+
+  void write(const std::string& text) {
     if (text.size() > written_) fmt::print("{}", text.substr(written_));
     std::fflush(stdout);
     written_ = std::max(written_, text.size());
@@ -118,15 +143,16 @@ std::string sampling_json(const SamplingReport& report, const SamplingSettings& 
 }
 
 int sample_model(SampleSettings settings, const ParallelRun& rank) {
-  check_sampled_source(settings.sampling);
+  check_trained_source(settings.sampling.checkpoint, settings.sampling.run_dir);
   const std::vector<std::string> prompts = prompts_of(settings);
   const PlannedModel planned = read_planned_model(settings.plan);
-  const std::unique_ptr<Tokenizer> tokenizer = tokenizer_of(settings, words_of_model(planned.graph));
+  const TextLimits limits = text_limits(planned.graph);
+  const std::unique_ptr<Tokenizer> tokenizer = tokenizer_of(settings, limits.words);
   std::vector<std::vector<std::int32_t>> ids;
   for (const std::string& prompt : prompts)
     ids.push_back(tokenizer->encode(prompt, SpecialTokens::are_taken));
   settings.sampling.node = rank.session.node();
-  settings.sampling.words = tokenizer->vocabulary();
+  settings.sampling.never = ids_without_text(*tokenizer, limits.words);
   const JobRanks job(settings.device, rank, nullptr, settings.file_timeout_s);
   const bool is_first = rank.session.rank() == 0;
   std::optional<GrowingOutput> output;
@@ -138,8 +164,9 @@ int sample_model(SampleSettings settings, const ParallelRun& rank) {
                      output->add(token);
                    });
   if (is_first) {
-    if (output) fmt::print("\n");
-    if (!output)
+    if (output)
+      output->finish();
+    else
       for (std::size_t i = 0; i < prompts.size(); ++i)
         fmt::print("{}{}\n", prompts.size() > 1 ? fmt::format("=== {}\n", i + 1) : "",
                    text_of(*tokenizer, report.texts[i]));

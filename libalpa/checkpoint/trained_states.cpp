@@ -23,6 +23,14 @@ std::filesystem::path trained_checkpoint(const std::filesystem::path& checkpoint
   });
 }
 
+void check_trained_source(const std::filesystem::path& checkpoint, const std::filesystem::path& run_dir) {
+  if (checkpoint.empty() == run_dir.empty())
+    throw Error(ErrorKind::usage,
+                run_dir.empty() ? "neither --checkpoint nor --run-dir is given"
+                                : "--checkpoint and --run-dir are both given",
+                "--checkpoint FILE for that one, or --run-dir RUN for the newest good one of a run");
+}
+
 CheckpointFacts load_trained(const std::filesystem::path& checkpoint, const Graph& graph, std::int64_t bytes,
                              const TrainRanks& ranks, Stream& control, Log& log,
                              const std::function<CheckpointFacts(const BytesRead&)>& load) {

@@ -16,6 +16,9 @@ std::filesystem::path trained_checkpoint(const std::filesystem::path& checkpoint
                                          const std::filesystem::path& run_dir, const TrainRanks&,
                                          Stream& control, Log&);
 
+/// Throws Error(usage) unless one of them is given alone: --checkpoint, --run-dir.
+void check_trained_source(const std::filesystem::path& checkpoint, const std::filesystem::path& run_dir);
+
 /// Has each rank load its part of a checkpoint of the graph's model, `bytes` in all, with progress lines. One
 /// rank holds the file against the graph first, so that what differs is said once. Collective.
 CheckpointFacts load_trained(const std::filesystem::path& checkpoint, const Graph&, std::int64_t bytes,

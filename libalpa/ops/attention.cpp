@@ -6,6 +6,7 @@
 #include "libalpa/graph/graph.h"
 #include "libalpa/ops/attention_scratch.h"
 #include "libalpa/ops/catalog.h"
+#include "libalpa/ops/rotary_rule.h"
 
 namespace alpa {
 
@@ -34,6 +35,16 @@ AttentionScratch attention_scratch(const OpCall& call) {
 }  // namespace alpa
 
 namespace alpa::ops {
+
+ShardingRule rotary_rule(const OpCall& call) {
+  const bool has_places = call.operands.size() > 1;
+  ShardingRule rule = parse_rule(
+      has_places ? "b s h k, b s -> b s h k | whole k" : "b s h k -> b s h k | whole k", call.operands);
+  const auto width = std::ranges::find(rule.factors, "k", &Factor::name);
+  if (width->size % 2 == 0) return rule;
+  throw Error(ErrorKind::input, fmt::format("turns pairs of numbers, so a head cannot have {}", width->size));
+}
+
 namespace {
 
 std::vector<ValueIndex> attention_gradient(GraphBuilder& g, const Node& node,
@@ -64,13 +75,6 @@ std::int64_t attention_workspace(const OpCall& call) { return attention_scratch(
 
 /// One number in f32 for each query of each head.
 std::int64_t row_deltas(const OpCall& call) { return byte_count(call.operands[5]); }
-
-ShardingRule rotary_rule(const OpCall& call) {
-  ShardingRule rule = parse_rule("b s h k -> b s h k | whole k", call.operands);
-  if (rule.factors.back().size % 2 == 0) return rule;
-  throw Error(ErrorKind::input,
-              fmt::format("turns pairs of numbers, so a head cannot have {}", rule.factors.back().size));
-}
 
 std::vector<ValueIndex> rotary_gradient(GraphBuilder& g, const Node& node, std::span<const ValueIndex> dy) {
   Attributes attributes = node.attributes;

@@ -1,5 +1,6 @@
 #include "libalpa/graph/graph.h"
 #include "libalpa/ops/catalog.h"
+#include "libalpa/ops/rotary_rule.h"
 
 namespace alpa::ops {
 namespace {
@@ -49,7 +50,8 @@ constinit const OpDef cached_attention{
 // (x, places) -> x turned as `rotary` turns what is at these positions.
 constinit const OpDef rotary_at{
     .name = "rotary_at",
-    .rule = "b s h k, b s -> b s h k | whole k",
+    .rule = "",
+    .make_rule = rotary_rule,
     .flops_per_point = 6,
     .ids = 1,
     .takes_no_id = true,

@@ -11,9 +11,8 @@ struct TokenChoice {
   std::int64_t top_k = 0;  ///< at most so many of the most likely; 0: all
 };
 
-/// `scores` are the logarithms of likelihoods but for a constant, finite; `uniform` is in [0, 1). Words are
-/// taken from the most likely on, equal ones in their order, so the same number draws the same word whatever
-/// made the scores.
+/// `scores` are the logarithms of likelihoods but for a constant, finite; `uniform` is in [0, 1). Of
+/// equally likely words the first go first.
 std::int32_t choose_token(std::span<const float> scores, const TokenChoice&, double uniform);
 
 /// The logarithm of the likelihood of a word at temperature 1.

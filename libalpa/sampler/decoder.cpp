@@ -29,10 +29,13 @@ Decoder::Decoder(const Plan& trained, const Graph& training, std::int64_t sample
                                          ranks.device, ranks.data_plane, 0);
   for (const InputSamples& samples_taken : executor_->samples())
     inputs_.emplace_back(static_cast<std::size_t>(samples_taken.bytes()));
-  const TensorType& scores = value_of(decoding_.graph, decoding_.graph.states[decoding_.scores].value).type;
-  scores_.resize(static_cast<std::size_t>(element_count(scores.shape)));
+  scores_.resize(static_cast<std::size_t>(element_count(type_of_scores().shape)));
   words_.resize(static_cast<std::size_t>(samples * tokens * decoding_.vocabulary));
   find_own_tile();
+}
+
+const TensorType& Decoder::type_of_scores() const {
+  return value_of(decoding_.graph, decoding_.graph.states[decoding_.scores].value).type;
 }
 
 void Decoder::find_own_tile() {
@@ -63,7 +66,7 @@ void Decoder::fill(std::size_t input, std::span<const std::int32_t> values) {
   std::copy_n(bytes.begin() + taken.first_row * taken.row_bytes, taken.bytes(), inputs_[input].begin());
 }
 
-void Decoder::read_own_tile(const Shape& whole) {
+void Decoder::read_own_tile() {
   executor_->read_state(*own_tile_, tile_.data());
   for_float_type(own_tile_->tile.dtype, [&](auto zero) {
     const auto* from = reinterpret_cast<const decltype(zero)*>(tile_.data());
@@ -71,15 +74,15 @@ void Decoder::read_own_tile(const Shape& whole) {
     for_each_row(own_tile_->tile.shape, [&](const Shape& row) {
       Shape at = own_tile_->origin;
       for (std::size_t d = 0; d < at.size(); ++d) at[d] += row[d];
-      float* const to = scores_.data() + element_at(whole, at);
+      float* const to = scores_.data() + element_at(type_of_scores().shape, at);
       for (std::int64_t i = 0; i < length; ++i) to[i] = to_float(*from++);
     });
   });
 }
 
-std::span<const float> Decoder::run(std::span<const std::int32_t> tokens,
-                                    std::span<const std::int32_t> places) {
+void Decoder::run(std::span<const std::int32_t> tokens, std::span<const std::int32_t> places) {
   assert(inputs_.size() == 2);
+  assert(std::ranges::all_of(places, [&](std::int32_t place) { return place < sequence(); }));
   fill(0, tokens);
   fill(1, places);
   const std::span<const std::byte> samples[] = {inputs_[0], inputs_[1]};
@@ -90,12 +93,15 @@ std::span<const float> Decoder::run(std::span<const std::int32_t> tokens,
     throw Error(
         ErrorKind::non_finite, "scores of words are not finite",
         "an earlier checkpoint; of a model in f16 or bf16, numbers of the weights that are less large");
-  const Shape& whole = value_of(decoding_.graph, decoding_.graph.states[decoding_.scores].value).type.shape;
+}
+
+std::span<const float> Decoder::scores() {
   std::ranges::fill(scores_, 0.0f);
-  if (own_tile_) read_own_tile(whole);
+  if (own_tile_) read_own_tile();
   if (ranks_.control.size() > 1)
     ranks_.control.all_reduce(*control_, scores_.data(), std::ssize(scores_), DType::f32, Reduction::sum);
-  const auto padded = static_cast<std::size_t>(whole.back()), words = static_cast<std::size_t>(vocabulary());
+  const auto padded = static_cast<std::size_t>(type_of_scores().shape.back()),
+             words = static_cast<std::size_t>(vocabulary());
   for (std::size_t row = 0; row < scores_.size() / padded; ++row)
     std::copy_n(scores_.begin() + static_cast<std::ptrdiff_t>(row * padded), words,
                 words_.begin() + static_cast<std::ptrdiff_t>(row * words));

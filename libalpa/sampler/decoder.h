@@ -31,19 +31,22 @@ class Decoder {
   /// The part of this rank alone.
   CheckpointFacts load_own(const std::filesystem::path& checkpoint, const BytesRead&);
 
-  /// Gives each sample its next tokens, [samples, tokens], at their places from 0 on, none left out; -1:
-  /// none. Returns the scores of each word to come after each of them, [samples, tokens, vocabulary], on
-  /// every rank; until the next call.
-  std::span<const float> run(std::span<const std::int32_t> tokens, std::span<const std::int32_t> places);
+  /// Gives each sample its next tokens, [samples, tokens], at their places, below sequence(), from 0 on and
+  /// none left out; -1: there is none. Throws Error(non_finite) on every rank where scores are.
+  void run(std::span<const std::int32_t> tokens, std::span<const std::int32_t> places);
+
+  /// Of each word to come after each of these, [samples, tokens, vocabulary], on every rank; until the next
+  /// call.
+  std::span<const float> scores();
 
   std::int64_t vocabulary() const { return decoding_.vocabulary; }
   std::int64_t sequence() const { return decoding_.sequence; }  ///< the most tokens of a sample
-  std::int64_t arena_bytes() const { return executor_->arena_bytes(); }
 
  private:
   void fill(std::size_t input, std::span<const std::int32_t> values);
   void find_own_tile();
-  void read_own_tile(const Shape& whole);
+  void read_own_tile();
+  const TensorType& type_of_scores() const;
 
   const Graph& training_;
   const TrainRanks& ranks_;

@@ -122,7 +122,8 @@ class Decoding {
     made_.graph = builder_.finish();
     made_.trained_value.resize(made_.graph.values.size());
     for (const ValueIndex v : training_.values.indices())
-      if (of_[v] >= 0) made_.trained_value[of_[v]] = v;
+      if (of_[v] >= 0 && made_.trained_value[of_[v]] < 0) made_.trained_value[of_[v]] = v;
+    made_.decoded_value = std::move(of_);
     return std::move(made_);
   }
 
@@ -156,7 +157,12 @@ class Decoding {
       return;
     }
     std::vector<ValueIndex> operands;
-    for (const ValueIndex operand : node.operands) operands.push_back(of_[operand]);
+    for (const ValueIndex operand : node.operands) {
+      if (of_[operand] < 0)
+        refuse(fmt::format("{} takes '{}', which is not there before the next token is known",
+                           text_of(training_, node), value_of(training_, operand).name));
+      operands.push_back(of_[operand]);
+    }
     const std::vector<ValueIndex> results = add_for(node, std::move(operands));
     for (std::size_t r = 0; r < results.size(); ++r)
       if (results[r] >= 0) of_[node.results[r]] = results[r];
@@ -171,6 +177,8 @@ class Decoding {
       const ValueIndex rows = builder_.add("embedding", {operands[1], made_.places}, {}, node.name);
       return {builder_.add("add", {operands[0], rows}, {}, node.name)};
     }
+    if (node.op->name == "bias_add" && reaches_places(node))
+      refuse(text_of(training_, node) + " adds numbers of each place in another form than rows");
     check_places(node);
     return builder_.add_all(node.op->name, std::move(operands), node.attributes, node.name);
   }
@@ -182,6 +190,13 @@ class Decoding {
            value_of(training_, node.operands[0]).type.shape.size() == 3;
   }
 
+  /// Whether its second operand, of the last dimensions of the first, is of places too.
+  bool reaches_places(const Node& node) const {
+    return has_places_[node.operands[0]] &&
+           value_of(training_, node.operands[1]).type.shape.size() + kSequence + 1 >
+               value_of(training_, node.operands[0]).type.shape.size();
+  }
+
   ValueIndex attend(const Node& node, const std::vector<ValueIndex>& operands) {
     if (node.attributes.integer("causal", 0) == 0)
       refuse(text_of(training_, node) + " sees what comes later (causal = 0)");
@@ -189,7 +204,7 @@ class Decoding {
       if (!has_places_[operand]) refuse(text_of(training_, node) + " is not of one sequence");
     TensorType type = builder_.type(operands[1]);
     type.shape[kSequence] = made_.sequence;
-    const std::string name = fmt::format("cache.{}.", caches_++);
+    const std::string name = fmt::format("decoding.cache.{}.", caches_++);
     const StateIndex keys = cache(name + "keys", type), values = cache(name + "values", type);
     Attributes attributes;
     if (node.attributes.has("scale")) attributes.set("scale", node.attributes.number("scale"));
@@ -212,7 +227,7 @@ class Decoding {
 
   void keep_scores(ValueIndex scores, const Node& loss) {
     builder_.set_place(Phase::forward, loss.layer);
-    made_.scores = cache("scores", builder_.type(scores));
+    made_.scores = cache("decoding.scores", builder_.type(scores));
     builder_.graph().states[made_.scores].next = builder_.add("store", {value_at(made_.scores), scores});
     builder_.graph().loss = builder_.add("reduce_sum", {scores});
     made_.trained_node.resize(builder_.graph().nodes.size());

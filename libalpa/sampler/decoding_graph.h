@@ -19,7 +19,10 @@ struct DecodingGraph {
   std::int64_t vocabulary = 0;  ///< without padding
   std::int64_t sequence = 0;    ///< places that there are
 
-  /// [its value] Of the training graph; -1: there is none.
+  /// [value of the training graph] The one that takes its place, which may stand for several (dropout passes
+  /// on what it is given); -1: there is none.
+  Indexed<ValueIndex, ValueIndex> decoded_value;
+  /// [its value] The first of these; -1: there is none.
   Indexed<ValueIndex, ValueIndex> trained_value;
   /// [its node] Whose place it takes; -1: it is an addition.
   Indexed<NodeIndex, NodeIndex> trained_node;

@@ -34,7 +34,12 @@ class DecodingPlan {
     plan_.node_strategy.resize(graph_.nodes.size());
     plan_.value_layout.resize(graph_.values.size());
     plan_.segment_layouts.resize(graph_.values.size());
-    for (const State& state : graph_.states) lay_out_parameter(state);
+    for (const State& state : graph_.states) {
+      lay_out_parameter(state);
+      const ValueIndex trained = decoding_.trained_value[state.value];
+      if (trained >= 0 && trained_.rests_on_host(trained)) plan_.on_host.push_back(state.value);
+    }
+    std::ranges::sort(plan_.on_host);
     for (const NodeIndex n : graph_.nodes.indices()) place(n);
     feed_inputs();
     cross_meshes();
@@ -94,7 +99,8 @@ class DecodingPlan {
     const Node& before = training_.nodes[trained];
     const NodeLayout& layout = training_placement_.node_layout(trained);
     for (const ValueIndex operand : node.operands) {
-      const auto found = std::ranges::find(before.operands, decoding_.trained_value[operand]);
+      const auto takes_place = [&](ValueIndex value) { return decoding_.decoded_value[value] == operand; };
+      const auto found = std::ranges::find_if(before.operands, takes_place);
       wanted.operands.push_back(
           found == before.operands.end()
               ? std::nullopt
@@ -172,7 +178,7 @@ class DecodingPlan {
     const ShardingSpec whole = replicated_spec(value_of(graph_, value).type.shape.size());
     PlannedTransfer transfer{value, mesh, whole, {whole, whole}};
     for (const PlannedTransfer& trained : trained_.transfers) {
-      if (trained.value != decoding_.trained_value[value] || trained.to_mesh != mesh) continue;
+      if (decoding_.decoded_value[trained.value] != value || trained.to_mesh != mesh) continue;
       const MeshShape& shape = plan_.meshes[mesh].shape;
       transfer.layout = as_here(value, trained.value, trained.layout, shape).value_or(whole);
       transfer.in_segments.forward =
@@ -197,7 +203,8 @@ Plan decoding_plan(const Plan& trained, const Graph& training, const DecodingGra
   if (trained.has_states_at_servers())
     throw Error(ErrorKind::input, "text cannot be sampled under a plan whose states are at servers",
                 "a plan of the same model without --servers: it takes the same checkpoints");
-  return DecodingPlan(trained, training, decoding).run();
+  return in_step("splitting the decoding of the model as the plan splits its training",
+                 [&] { return DecodingPlan(trained, training, decoding).run(); });
 }
 
 std::int64_t sample_shares(const Plan& trained, const Graph& training) {

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "libalpa/base/clock.h"
 #include "libalpa/base/error.h"
@@ -13,6 +14,7 @@
 #include "libalpa/checkpoint/trained_states.h"
 #include "libalpa/kernels/element_types.h"
 #include "libalpa/ops/catalog.h"
+#include "libalpa/program/text.h"
 #include "libalpa/runtime/job_machines.h"
 #include "libalpa/sampler/decoder.h"
 #include "libalpa/sampler/decoding_plan.h"
@@ -20,61 +22,76 @@
 namespace alpa {
 namespace {
 
-void check_prompts(std::span<const std::vector<std::int32_t>> prompts, const Decoder& decoder) {
+void check_prompts(std::span<const std::vector<std::int32_t>> prompts, const TextLimits& limits) {
   if (prompts.empty()) throw Error(ErrorKind::usage, "there is no prompt", "--prompt TEXT");
   for (std::size_t i = 0; i < prompts.size(); ++i) {
     const std::vector<std::int32_t>& prompt = prompts[i];
     if (prompt.empty())
       throw Error(ErrorKind::usage, fmt::format("prompt {} is empty", i + 1),
                   "a text of one token or more; a line break for any beginning");
-    if (std::ssize(prompt) > decoder.sequence())
+    if (std::ssize(prompt) > limits.sequence)
       throw Error(ErrorKind::usage,
                   fmt::format("prompt {} has {}, and the model takes sequences of {}", i + 1,
-                              count_text(std::ssize(prompt), "token"), decoder.sequence()),
+                              count_text(std::ssize(prompt), "token"), limits.sequence),
                   "a shorter prompt, e.g. the end of this one");
-    const auto is_unknown = [&](std::int32_t id) { return id < 0 || id >= decoder.vocabulary(); };
+    const auto is_unknown = [&](std::int32_t id) { return id < 0 || id >= limits.words; };
     if (const auto unknown = std::ranges::find_if(prompt, is_unknown); unknown != prompt.end())
       throw Error(ErrorKind::usage,
                   fmt::format("prompt {} has token {}, and the model's vocabulary has ids from 0 to {}",
-                              i + 1, *unknown, decoder.vocabulary() - 1),
+                              i + 1, *unknown, limits.words - 1),
                   "the --tokenizer that made the data that the model was trained on");
   }
 }
 
-/// The texts as they grow; what a step is given of each.
+/// Some of the texts as they grow, from prompt `first` on; what a step is given of each.
 class GrowingTexts {
  public:
-  GrowingTexts(std::span<const std::vector<std::int32_t>> prompts, std::optional<std::int32_t> end_of_text,
-               const SamplingSettings& settings, std::int64_t sequence)
-      : end_of_text_(end_of_text),
+  GrowingTexts(std::span<const std::vector<std::int32_t>> prompts, std::size_t first,
+               std::optional<std::int32_t> end_of_text, const SamplingSettings& settings,
+               std::int64_t sequence)
+      : first_(first),
+        end_of_text_(end_of_text),
         settings_(settings),
         sequence_(sequence),
         key_(philox_key(static_cast<std::uint64_t>(settings.seed), hash64("sampled tokens"))) {
     for (const std::vector<std::int32_t>& prompt : prompts) {
       texts_.push_back({prompt, {}});
       is_open_.push_back(settings.tokens > 0);
+      if (settings.tokens > 0)
+        last_place_ = std::max(last_place_, std::min(std::ssize(prompt) + settings.tokens - 1, sequence));
     }
   }
 
+  std::size_t size() const { return texts_.size(); }
   bool are_done() const { return std::ranges::count(is_open_, true) == 0; }
-  std::int64_t drawn() const { return drawn_; }
+  std::int64_t last_place() const { return last_place_; }  ///< one past it, if none ends before
 
   /// The token of each text at a place, and where that is.
   void give(std::int64_t place, std::span<std::int32_t> tokens, std::span<std::int32_t> places) const {
+    std::ranges::fill(places, -1);
     for (std::size_t i = 0; i < texts_.size(); ++i) {
-      tokens[i] = is_open_[i] ? token_at(i, place) : 0;
-      places[i] = is_open_[i] ? static_cast<std::int32_t>(place) : -1;
+      if (!is_open_[i]) continue;
+      tokens[i] = token_at(i, place);
+      places[i] = static_cast<std::int32_t>(place);
     }
   }
 
-  /// What follows the token at that place, by the scores of text i.
+  /// Whether a token is to be drawn after that at a place.
+  bool draws(std::size_t i, std::int64_t place) const { return is_open_[i] && place + 1 >= length(i); }
+  bool draws_any(std::int64_t place) const {
+    for (std::size_t i = 0; i < texts_.size(); ++i)
+      if (draws(i, place)) return true;
+    return false;
+  }
+
+  /// That token, by the scores of text i; nullopt: it ends the text.
   std::optional<std::int32_t> draw(std::size_t i, std::int64_t place, std::span<const float> scores) {
-    if (!is_open_[i] || place + 1 < length(i)) return std::nullopt;
     SampledText& text = texts_[i];
-    const PhiloxBlock drawn = philox(key_, i, static_cast<std::uint64_t>(place));
+    offered_.assign(scores.begin(), scores.end());
+    for (const std::int32_t word : settings_.never) offered_[static_cast<std::size_t>(word)] = -INFINITY;
+    const PhiloxBlock drawn = philox(key_, first_ + i, static_cast<std::uint64_t>(place));
     const std::int32_t token =
-        choose_token(scores, settings_.choice, static_cast<double>(drawn.word[0]) * 0x1p-32);
-    ++drawn_;
+        choose_token(offered_, settings_.choice, static_cast<double>(drawn.word[0]) * 0x1p-32);
     if (token == end_of_text_) {
       close(i, TextEnd::end_of_text);
       return std::nullopt;
@@ -108,13 +125,41 @@ class GrowingTexts {
     is_open_[i] = false;
   }
 
+  std::size_t first_;
   std::optional<std::int32_t> end_of_text_;
   const SamplingSettings& settings_;
-  std::int64_t sequence_;
+  std::int64_t sequence_, last_place_ = 0;
   std::uint64_t key_;
   std::vector<SampledText> texts_;
   std::vector<bool> is_open_;  ///< to be continued
-  std::int64_t drawn_ = 0;
+  std::vector<float> offered_;
+};
+
+/// "places 12/300  25 tokens/s  left 12 s at most"
+class SamplingProgress {
+ public:
+  SamplingProgress(double every_s, std::int64_t places, Log& log)
+      : every_s_(every_s), places_(places), log_(log) {}
+
+  void drawn(std::int64_t tokens) { tokens_ += tokens; }
+  std::int64_t tokens() const { return tokens_; }
+  double seconds() const { return monotonic_s() - begun_s_; }
+  /// `left_out`: places that are not needed, as all texts have ended before.
+  void done(std::int64_t left_out = 0) {
+    ++done_;
+    places_ -= left_out;
+    const double now_s = seconds();
+    if (now_s - reported_s_ < every_s_ || done_ == places_) return;
+    reported_s_ = now_s;
+    log_.info(fmt::format(
+        "place {}/{}  {:.4g} tokens/s  left {} at most", done_, places_, static_cast<double>(tokens_) / now_s,
+        seconds_text(now_s / static_cast<double>(done_) * static_cast<double>(places_ - done_))));
+  }
+
+ private:
+  double every_s_, begun_s_ = monotonic_s(), reported_s_ = 0;
+  std::int64_t places_, done_ = 0, tokens_ = 0;
+  Log& log_;
 };
 
 }  // namespace
@@ -131,11 +176,17 @@ void describe(SamplingSettings& s, OptionsVisitor& visit) {
   visit.field("top_k", s.choice.top_k, "draw among so many of the most likely words alone; 0: all",
               at_least(0));
   visit.field("seed", s.seed, "of the draws: the same gives the same text");
+  visit.field(
+      "at_once", s.at_once,
+      "prompts at once, at most; 0: as many as a micro-batch of the plan has samples, for which there is "
+      "room wherever it trains",
+      at_least(0));
   visit.field("progress_s", s.progress_s, "seconds between progress lines", at_least(0));
 }
 
-std::int64_t words_of_model(const Graph& training) {
-  return decoding_graph(training, op_catalog(), 1).vocabulary;
+TextLimits text_limits(const Graph& training) {
+  const DecodingGraph decoding = decoding_graph(training, op_catalog(), 1);
+  return {decoding.vocabulary, decoding.sequence};
 }
 
 std::string text_end_words(TextEnd end) {
@@ -160,56 +211,65 @@ SamplingReport sample_texts(const Plan& plan, const Graph& graph,
   const std::string warning =
       check_machines(plan, gather_machines(settings.node, ranks.device, ranks.host, ranks.control));
   if (!warning.empty() && ranks.control.rank() == 0) log.warning(warning);
+  check_program(plan, graph);
   check_element_types(ranks.device, graph);
+  check_prompts(prompts, text_limits(graph));
   const std::int64_t shares = sample_shares(plan, graph), texts = std::ssize(prompts);
-  const std::int64_t samples = texts < shares ? texts : (texts + shares - 1) / shares * shares;
+  const std::int64_t at_once =
+      std::min(texts, settings.at_once > 0 ? settings.at_once : std::max(plan.micro_batch_samples, shares));
+  const std::int64_t samples = at_once < shares ? at_once : (at_once + shares - 1) / shares * shares;
   Decoder decoder(plan, graph, samples, ranks);
-  check_prompts(prompts, decoder);
   const std::unique_ptr<Stream> control = ranks.host.make_stream();
   SamplingReport report;
   report.checkpoint = trained_checkpoint(settings.checkpoint, settings.run_dir, ranks, *control, log);
   report.step = decoder.load(report.checkpoint, log).step;
-  log.info(fmt::format("{}: step {} ('{}'), {} of at most {} more", plan.model_name, report.step,
-                       report.checkpoint.string(), count_text(texts, "text"),
+  log.info(fmt::format("{}: step {} ('{}'), {}, {} at once, of at most {} more", plan.model_name, report.step,
+                       report.checkpoint.string(), count_text(texts, "text"), at_once,
                        count_text(settings.tokens, "token")));
 
-  GrowingTexts growing(prompts, end_of_text, settings, decoder.sequence());
-  std::vector<std::int32_t> tokens(static_cast<std::size_t>(samples), 0),
-      places(static_cast<std::size_t>(samples), -1);
-  const auto words = static_cast<std::size_t>(decoder.vocabulary()),
-             drawn = settings.words > 0 ? std::min(words, static_cast<std::size_t>(settings.words)) : words;
-  const double begun_s = monotonic_s();
-  double reported_s = begun_s;
-  for (std::int64_t place = 0; !growing.are_done(); ++place) {
-    growing.give(place, tokens, places);
-    const std::span<const float> scores = decoder.run(tokens, places);
-    for (std::size_t i = 0; i < prompts.size(); ++i) {
-      const auto token = growing.draw(i, place, scores.subspan(i * words, drawn));
-      if (token && on_token) on_token(i, *token);
-    }
-    std::int32_t asked = stop.is_asked() ? 1 : 0;
-    ranks.control.all_reduce(*control, &asked, 1, DType::i32, Reduction::max);
-    if (asked != 0) growing.stop();
-    const double now_s = monotonic_s();
-    if (now_s - reported_s < settings.progress_s || growing.are_done()) continue;
-    reported_s = now_s;
-    const double each_s = (now_s - begun_s) / static_cast<double>(place + 1);
-    std::int64_t longest = 0;
-    for (const std::vector<std::int32_t>& prompt : prompts) longest = std::max(longest, std::ssize(prompt));
-    const std::int64_t last = std::min(longest + settings.tokens, decoder.sequence());
-    log.info(fmt::format("place {}/{}  {:.4g} tokens/s  left {} at most", place + 1, last,
-                         static_cast<double>(growing.drawn()) / (now_s - begun_s),
-                         seconds_text(each_s * static_cast<double>(last - place - 1))));
+  std::vector<GrowingTexts> groups;
+  std::int64_t places_to_do = 0;
+  for (std::size_t first = 0; first < prompts.size(); first += static_cast<std::size_t>(at_once)) {
+    const auto group =
+        prompts.subspan(first, std::min(prompts.size() - first, static_cast<std::size_t>(at_once)));
+    groups.emplace_back(group, first, end_of_text, settings, decoder.sequence());
+    places_to_do += groups.back().last_place();
   }
-  report.seconds = monotonic_s() - begun_s;
-  report.texts = growing.take();
+  SamplingProgress progress(settings.progress_s, places_to_do, log);
+  const auto words = static_cast<std::size_t>(decoder.vocabulary());
+  std::vector<std::int32_t> tokens(static_cast<std::size_t>(samples), 0), places(tokens.size());
+  bool is_stopped = false;
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    GrowingTexts& growing = groups[g];
+    if (is_stopped) growing.stop();
+    for (std::int64_t place = 0; !growing.are_done(); ++place) {
+      growing.give(place, tokens, places);
+      decoder.run(tokens, places);
+      if (growing.draws_any(place)) {
+        const std::span<const float> scores = decoder.scores();
+        for (std::size_t i = 0; i < growing.size(); ++i) {
+          if (!growing.draws(i, place)) continue;
+          progress.drawn(1);
+          const auto token = growing.draw(i, place, scores.subspan(i * words, words));
+          if (token && on_token) on_token(g * static_cast<std::size_t>(at_once) + i, *token);
+        }
+      }
+      std::int32_t asked = stop.is_asked() ? 1 : 0;
+      ranks.control.all_reduce(*control, &asked, 1, DType::i32, Reduction::max);
+      is_stopped = asked != 0;
+      if (is_stopped) growing.stop();
+      progress.done(growing.are_done() ? growing.last_place() - place - 1 : 0);
+    }
+    for (SampledText& text : growing.take()) report.texts.push_back(std::move(text));
+  }
+  report.seconds = progress.seconds();
   const auto full = std::ranges::count(report.texts, TextEnd::full_sequence, &SampledText::end);
   if (full > 0)
     log.info(fmt::format("{} {} as many tokens as {} sequence of {} takes", count_text(full, "text"),
                          full == 1 ? "has" : "have", full == 1 ? "its" : "their", decoder.sequence()));
-  log.info(fmt::format("{} in {}, {:.4g} tokens/s", count_text(growing.drawn(), "token"),
+  log.info(fmt::format("{} in {}, {:.4g} tokens/s", count_text(progress.tokens(), "token"),
                        seconds_text(report.seconds),
-                       static_cast<double>(growing.drawn()) / std::max(report.seconds, 1e-9)));
+                       static_cast<double>(progress.tokens()) / std::max(report.seconds, 1e-9)));
   return report;
 }
 

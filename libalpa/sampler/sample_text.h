@@ -24,9 +24,11 @@ struct SamplingSettings {
   std::int64_t tokens = 100;  ///< at most, after each prompt
   TokenChoice choice = {};
   std::int64_t seed = 0;
-  std::int64_t words = 0;  ///< ids from here on are never drawn: the tokenizer has none; 0: the model's
-  double progress_s = 5;   ///< seconds between progress lines
-  int node = 0;            ///< of this rank, among the nodes of the job
+  std::int64_t at_once =
+      0;  ///< prompts at most; 0: samples of the plan's micro-batch, for which there is room
+  std::vector<std::int32_t> never = {};  ///< ids that are not drawn: the tokenizer has no text for them
+  double progress_s = 5;                 ///< seconds between progress lines
+  int node = 0;                          ///< of this rank, among the nodes of the job
 };
 /// The one list of the settings that are no files (libalpa/base/options.h).
 void describe(SamplingSettings&, OptionsVisitor&);
@@ -43,7 +45,7 @@ std::string text_end_words(TextEnd);
 /// A prompt and what follows it.
 struct SampledText {
   std::vector<std::int32_t> prompt, tokens;  ///< tokens: without end_of_text
-  double log_likelihood = 0;                 ///< of these tokens, at temperature 1
+  double log_likelihood = 0;                 ///< of these tokens, among all words at temperature 1
   TextEnd end = TextEnd::as_asked;
 };
 
@@ -54,10 +56,14 @@ struct SamplingReport {
   double seconds = 0;              ///< of the tokens alone, those of the prompts among them
 };
 
-/// How many words the model of a graph scores. Throws as decoding_graph().
-std::int64_t words_of_model(const Graph& training);
+/// What the model of a graph takes. Throws as decoding_graph().
+struct TextLimits {
+  std::int64_t words = 0;     ///< ids are below
+  std::int64_t sequence = 0;  ///< tokens of a text
+};
+TextLimits text_limits(const Graph& training);
 
-/// Continues each prompt, token by token, all at once: by a model that was trained, on the ranks of any plan
+/// Continues each prompt, token by token, some at once: by a model that was trained, on the ranks of any plan
 /// of it. Tokens are drawn by (seed, prompt, place), so the same settings give the same texts, however many
 /// prompts or ranks there are, where scores are the same to the bit; at temperature 0 wherever they differ by
 /// less than the two best. Collective over all ranks; all get the same. `on_token(prompt, token)` is called

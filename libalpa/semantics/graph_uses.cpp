@@ -94,7 +94,7 @@ bool may_rest_on_host(const GraphUses& uses, const State& state) {
   const std::vector<NodeIndex>& users = uses.users_of(state.value);
   const auto layer = [&](NodeIndex user) { return node_of(uses.graph, user).layer; };
   return is_of_update_alone(uses, state) ||
-         (state.is_parameter && state.next >= 0 &&
+         (state.is_parameter &&
           std::ranges::all_of(users, [&](NodeIndex user) { return layer(user) == layer(users.front()); }));
 }
 

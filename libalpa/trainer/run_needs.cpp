@@ -7,8 +7,8 @@
 
 #include "libalpa/base/units.h"
 #include "libalpa/checkpoint/executor_states.h"
+#include "libalpa/checkpoint/run_folder.h"
 #include "libalpa/h5/atomic_file.h"
-#include "libalpa/trainer/run_folder.h"
 
 namespace alpa {
 ProcessMemory process_memory(const Program& training, const Graph& graph, std::int64_t arena,

@@ -48,7 +48,8 @@ const WeightFamily& family_of(const std::map<std::string, Shape>& ours, const St
     if (known > most) best = &family;
     most = std::max(most, known);
     names += fmt::format("{}{} ('{}', ...)", names.empty() ? "" : ", ", family.sentence,
-                         family.is_own ? ours.begin()->first : family.rows.front().theirs);
+                         family.is_own ? (ours.empty() ? std::string_view("none") : ours.begin()->first)
+                                       : family.rows.front().theirs);
   }
   if (!best)
     throw Error(ErrorKind::input,

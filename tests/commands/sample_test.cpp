@@ -63,6 +63,20 @@ TEST_F(SampleCommand, IsTheGreedyContinuationOfPyTorchUnderEveryPlan) {
   }
 }
 
+// Fewer texts than ranks that share samples out, and a number that they do not divide.
+TEST_F(SampleCommand, ATextDependsOnNothingBesideIt) {
+  make_plan("serial", "--method serial", model_);
+  make_plan("data", "--method data-parallel --devices 2", model_);
+  const std::string options = "--tokenizer bytes --seed 5 --top-p 0.9 --tokens 5 --log-level warning ";
+  const std::string three = "--prompt 012345 --prompt 7 --prompt '+,-'";
+  const CommandResult alone = sample("serial", 1, options + three + " --at-once 1");
+  ASSERT_EQ(alone.status, 0) << alone.output;
+  EXPECT_EQ(sample("serial", 1, options + three).output, alone.output);
+  EXPECT_EQ(sample("data", 2, options + three + " --at-once 3").output, alone.output);
+  const std::string first = sample("data", 2, options + "--prompt 012345").output;
+  EXPECT_EQ(alone.output.substr(0, first.size() + 6), "=== 1\n" + first);
+}
+
 TEST_F(SampleCommand, PrintsTheTextAndSaysWhyItEnds) {
   make_plan("serial", "--method serial", model_);
   const CommandResult result =

@@ -31,7 +31,8 @@ std::vector<float> scores_of(Decoder& decoder, const std::vector<std::int32_t>& 
             tokens[static_cast<std::size_t>(s * sequence + first + i)];
         places[static_cast<std::size_t>(s * at_once + i)] = static_cast<std::int32_t>(first + i);
       }
-    const std::span<const float> scores = decoder.run(step, places);
+    decoder.run(step, places);
+    const std::span<const float> scores = decoder.scores();
     for (std::int64_t s = 0; s < samples; ++s)
       std::copy_n(scores.begin() + s * at_once * words, at_once * words,
                   all.begin() + (s * sequence + first) * words);
@@ -59,8 +60,7 @@ TEST_P(FamilyOfDecoder, GivesTheScoresOfPyTorch) {
 
 INSTANTIATE_TEST_SUITE_P(PyTorch, FamilyOfDecoder, ::testing::Values("gpt2", "llama"));
 
-class DecodedTiny : public ::testing::TestWithParam<TinyCase> {
- protected:
+struct WholeSequences {
   static std::vector<std::int32_t> some_tokens(std::int64_t sequence) {
     std::vector<std::int32_t> tokens(static_cast<std::size_t>(kSamples * sequence));
     for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<std::int32_t>(i * i * 7 % 61);
@@ -95,41 +95,55 @@ class DecodedTiny : public ::testing::TestWithParam<TinyCase> {
     }
     return all;
   }
+
+  // Scores are sums of some hundred terms of order 0.1, in another order: 1e-5 of the largest is some ten
+  // roundings of f32. Those of bf16 are rounded to 8 bits at each of some 20 operators in a row, twice where
+  // sums are split.
+  static void expect_scores(const TinyTraining& tiny, Precision precision) {
+    TemporaryFolder folder;
+    const std::filesystem::path checkpoint = folder.path() / "initial.h5";
+    save_checkpoint(checkpoint, {}, tiny.graph(),
+                    [&](const State& state, void* values) {
+                      const std::vector<std::byte> bytes = packed(
+                          initial(tiny.graph(), state), value_of(tiny.graph(), state.value).type.dtype);
+                      std::ranges::copy(bytes, static_cast<std::byte*>(values));
+                    },
+                    {});
+    const std::vector<std::int32_t> tokens = some_tokens(tiny.options().sequence);
+    const Values whole = expected(tiny.graph(), tokens);
+    double largest = 0;
+    for (const double score : whole) largest = std::max(largest, std::abs(score));
+    const double bound = precision == Precision::f32 ? 1e-5 : rounding_error(tiny.graph(), DType::bf16);
+    std::mutex hdf5;  // is for one thread; ranks of a job are processes
+    for (const std::int64_t at_once : {std::int64_t{1}, tiny.options().sequence / 4, tiny.options().sequence})
+      for_train_ranks(tiny.plan().devices(), [&](const TrainRanks& ranks) {
+        Decoder decoder(tiny.plan(), tiny.graph(), kSamples, ranks, at_once);
+        {
+          const std::lock_guard one_at_a_time(hdf5);
+          decoder.load_own(checkpoint, {});
+        }
+        const std::vector<float> scores = scores_of(decoder, tokens, kSamples, at_once);
+        ASSERT_EQ(scores.size(), whole.size());
+        for (std::size_t i = 0; i < scores.size(); ++i)
+          ASSERT_NEAR(scores[i], whole[i], bound * largest) << "score " << i << ", " << at_once << " at once";
+      });
+  }
 };
 
-// Scores are sums of some hundred terms of order 0.1, in another order: 1e-5 of the largest is some ten
-// roundings of f32. Those of bf16 are rounded to 8 bits at each of some 20 operators in a row, twice where
-// sums are split.
+class DecodedTiny : public ::testing::TestWithParam<TinyCase> {};
+
 TEST_P(DecodedTiny, GivesTheScoresOfWholeSequences) {
-  const TinyTraining tiny(GetParam());
-  TemporaryFolder folder;
-  const std::filesystem::path checkpoint = folder.path() / "initial.h5";
-  save_checkpoint(checkpoint, {}, tiny.graph(),
-                  [&](const State& state, void* values) {
-                    const std::vector<std::byte> bytes =
-                        packed(initial(tiny.graph(), state), value_of(tiny.graph(), state.value).type.dtype);
-                    std::ranges::copy(bytes, static_cast<std::byte*>(values));
-                  },
-                  {});
-  const std::vector<std::int32_t> tokens = some_tokens(tiny.options().sequence);
-  const Values whole = expected(tiny.graph(), tokens);
-  double largest = 0;
-  for (const double score : whole) largest = std::max(largest, std::abs(score));
-  const double bound =
-      GetParam().precision == Precision::f32 ? 1e-5 : rounding_error(tiny.graph(), DType::bf16);
-  std::mutex hdf5;  // is for one thread; ranks of a job are processes
-  for (const std::int64_t at_once : {std::int64_t{1}, tiny.options().sequence / 4, tiny.options().sequence})
-    for_train_ranks(tiny.plan().devices(), [&](const TrainRanks& ranks) {
-      Decoder decoder(tiny.plan(), tiny.graph(), kSamples, ranks, at_once);
-      {
-        const std::lock_guard one_at_a_time(hdf5);
-        decoder.load_own(checkpoint, {});
-      }
-      const std::vector<float> scores = scores_of(decoder, tokens, kSamples, at_once);
-      ASSERT_EQ(scores.size(), whole.size());
-      for (std::size_t i = 0; i < scores.size(); ++i)
-        ASSERT_NEAR(scores[i], whole[i], bound * largest) << "score " << i << ", " << at_once << " at once";
-    });
+  WholeSequences::expect_scores(TinyTraining(GetParam()), GetParam().precision);
+}
+
+// What training fetches from the host's memory for its use, decoding does too.
+TEST(DecodedOffload, HasStatesOnTheHostWhereTrainingHasThem) {
+  TinyTraining tiny({"gpt", "zero-3", 2});
+  std::vector<ValueIndex> states;
+  for (const State& state : tiny.graph().states)  // what one layer uses; the table is tied
+    if (state.name.starts_with("block.")) states.push_back(state.value);
+  tiny.set_on_host(states);
+  WholeSequences::expect_scores(tiny, Precision::f32);
 }
 
 constexpr auto kCaseName = [](const auto& test) { return test.param.name(); };

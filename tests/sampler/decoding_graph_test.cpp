@@ -27,12 +27,26 @@ TEST(DecodingGraph, HasTheParametersCachesAndScores) {
   for (const State& state : decoding.graph.states)
     if (!state.is_parameter)
       caches.push_back(state.name + ' ' + type_text(value_of(decoding.graph, state.value).type));
-  EXPECT_EQ(caches,
-            (std::vector<std::string>{
-                "cache.0.keys f32[3x16x2x8]", "cache.0.values f32[3x16x2x8]", "cache.1.keys f32[3x16x2x8]",
-                "cache.1.values f32[3x16x2x8]", "cache.2.keys f32[3x16x2x8]", "cache.2.values f32[3x16x2x8]",
-                "cache.3.keys f32[3x16x2x8]", "cache.3.values f32[3x16x2x8]", "scores f32[3x1x64]"}));
+  EXPECT_EQ(caches, (std::vector<std::string>{
+                        "decoding.cache.0.keys f32[3x16x2x8]", "decoding.cache.0.values f32[3x16x2x8]",
+                        "decoding.cache.1.keys f32[3x16x2x8]", "decoding.cache.1.values f32[3x16x2x8]",
+                        "decoding.cache.2.keys f32[3x16x2x8]", "decoding.cache.2.values f32[3x16x2x8]",
+                        "decoding.cache.3.keys f32[3x16x2x8]", "decoding.cache.3.values f32[3x16x2x8]",
+                        "decoding.scores f32[3x1x64]"}));
   EXPECT_EQ(parameter_count(decoding.graph), parameter_count(graph_of("tiny_llama")));
+}
+
+TEST(DecodingGraph, LeavesOutDropout) {
+  const std::filesystem::path tiny = source_folder() / "tests/data/tiny_gpt.toml";
+  const std::string of_tiny = "base = \"tiny_gpt.toml\"\nname = \"other\"\n";
+  const auto nodes = [&](const std::string& addition) {
+    const ModelDefinition model = parse_model(of_tiny + addition, tiny, {source_folder() / "share/blocks"});
+    const DecodingGraph decoding = decoding_graph(training_step_graph(model, 2), op_catalog(), 2);
+    std::vector<std::string> names;
+    for (const Node& node : decoding.graph.nodes) names.emplace_back(node.op->name);
+    return names;
+  };
+  EXPECT_EQ(nodes("[constants]\ndropout = 0.1\n"), nodes(""));
 }
 
 struct Refused {

@@ -36,7 +36,7 @@ std::unique_ptr<Kernel> turning_kernel(const KernelShape& shape, bool has_places
   if (extents[3] % 2 != 0) return nullptr;
   const RotaryExtents e{extents[0], extents[1], extents[2], extents[3] / 2};
   const double theta = shape.attributes.number("theta", 10000.0);
-  const double direction = shape.attributes.integer("inverse", 0) ? -1.0 : 1.0;
+  const double direction = !has_places && shape.attributes.integer("inverse", 0) ? -1.0 : 1.0;
   return for_float_type(shape.operands[0].dtype, [=](auto zero) {
     using T = decltype(zero);
     return cuda_kernel([=](const KernelCall& call, cudaStream_t stream) {
