@@ -56,7 +56,7 @@ int train_rank(Settings settings, const ParallelRun& rank, const std::string& co
     settings.train.graphs = batching;
   } else if (settings.train.graphs.policy) {
     throw Error(ErrorKind::usage,
-                fmt::format("--batching is given, and '{}' is no model over graphs", planned.model.name),
+                fmt::format("--batching is given, and '{}' is not a model over graphs", planned.model.name),
                 "leave it out: it says which vertices of a graph are computed together");
   }
   if (settings.train.end_time_s <= 0) settings.train.end_time_s = rank.environment.job_end_time_s;

@@ -151,7 +151,7 @@ std::optional<std::int32_t> end_of_text_id(const Tokenizer& tokenizer, const Con
   const auto [end, failed] = std::from_chars(asked.data(), asked.data() + asked.size(), id);
   if (failed != std::errc{} || end != asked.data() + asked.size() || id < 0 || id >= tokenizer.vocabulary())
     throw Error(ErrorKind::usage,
-                fmt::format("--end-of-text '{}' is no special token of the tokenizer ({}), and no id", asked,
+                fmt::format("--end-of-text '{}' is neither a special token of the tokenizer ({}) nor an id", asked,
                             tokenizer.description()),
                 fmt::format("auto, none, or an id from 0 to {}", tokenizer.vocabulary() - 1));
   return id;

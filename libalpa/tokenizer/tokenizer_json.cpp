@@ -77,7 +77,7 @@ class TokenizerJson {
     try {
       root_ = json::parse(file.content);
     } catch (const json::exception& error) {
-      refuse("", fmt::format("is no JSON: {}", quoted_reason(error.what())));
+      refuse("", fmt::format("is not JSON: {}", quoted_reason(error.what())));
     }
   }
 
@@ -126,12 +126,12 @@ class TokenizerJson {
 
   std::string type_of(const json& object, const std::string& field) const {
     const json& type = member(object, "type", field);
-    if (!type.is_string()) refuse(field + ".type", "is no text");
+    if (!type.is_string()) refuse(field + ".type", "is not a string");
     return type.get<std::string>();
   }
 
   const std::string& text_of(const json& value, const std::string& field) const {
-    if (!value.is_string()) refuse(field, "is no text");
+    if (!value.is_string()) refuse(field, "is not a string");
     return value.get_ref<const std::string&>();
   }
 

@@ -113,7 +113,7 @@ TEST_F(ConvertTexts, PutsWhatIsAskedForBehindDocuments) {
   EXPECT_EQ(tokens()[1], *open_tokenizer(llama3)->special_token("<|eot_id|>"));
   run({lines}, "bytes", [](ConvertSettings& s) { s.end_of_text = "0"; });
   EXPECT_EQ(text(), std::string("a\0b<|eot_id|>\0", 14));
-  refuses({lines}, "--end-of-text 'a' is no special token of the tokenizer (bytes), and no id", "bytes",
+  refuses({lines}, "--end-of-text 'a' is neither a special token of the tokenizer (bytes) nor an id", "bytes",
           [](ConvertSettings& s) { s.end_of_text = "a"; });
   refuses({lines}, "and no id", "bytes", [](ConvertSettings& s) { s.end_of_text = "256"; });
 }
@@ -153,7 +153,7 @@ TEST_F(ConvertTexts, RefusesLinesWithoutATextByTheirNumber) {
 TEST_F(ConvertTexts, RefusesWhatIsNoTextAndSaysWhatItTookItFor) {
   const auto text = write("a.txt", "a");
   const auto parquet = write("b.txt", "PAR1 and more");
-  refuses({text, parquet}, "b.txt' is no text: it seems to be a Parquet file");
+  refuses({text, parquet}, "b.txt' is not text: it seems to be a Parquet file");
   write("folder/c", "PAR1 and more");
   refuses({path("folder")}, "there is no text in '");
   refuses({text, path("nowhere.txt")}, "nowhere.txt': No such file");

@@ -120,8 +120,8 @@ TEST(TokenizerJson, IsRefusedWhereItIsNoJson) {
         ThrowsMessage<Error>(AllOf(HasSubstr("tokenizer 'spoiled.json': it "), HasSubstr(says))));
   };
   for (const std::size_t bytes : {std::size_t{1}, good.size() / 3, good.size() / 2, good.size() - 10})
-    refuses(good.substr(0, bytes), "is no JSON: ");
-  refuses("{\"model\": \"\xff\"}", "is no JSON: ");
+    refuses(good.substr(0, bytes), "is not JSON: ");
+  refuses("{\"model\": \"\xff\"}", "is not JSON: ");
   refuses("{\"a\":" + std::string(1 << 20, '['), "lies 1048577 deep, and 32 is the most");
 }
 

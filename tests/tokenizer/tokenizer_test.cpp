@@ -68,7 +68,7 @@ TEST_F(OpenTokenizer, RefusesWhatIsNone) {
   refuses(write("empty", ""), "is empty");
   refuses(write("vocab.txt", "[PAD]\n[UNK]\n"), "is no tokenizer that is known");
   refuses(write("noise", "\xff\x05\n\xff noise"), "is no tokenizer that is known");
-  refuses(write("large.json", "{"), "it is no JSON");
+  refuses(write("large.json", "{"), "it is not JSON");
   std::filesystem::resize_file(path("large.json"), 1 << 30);
   refuses(path("large.json"), "has 1073741824 bytes, and 64 MiB is the most");
 }
