@@ -236,8 +236,6 @@ std::vector<OpCase> all_cases() {
       {"rms_norm_grad_add", "t[70x264] t[70x264] t[264] p[70] t[70x264]", {}},
       {"rotary", "t[2x3x2x6]", {{"theta", 10000.0}}},
       {"rotary", "t[2x40x3x8]", {{"theta", 500.0}, {"inverse", I{1}}}},
-      {"rotary_at", "t[2x3x2x6] i[2x3]", {{"theta", 10000.0}}, 40},
-      {"rotary_at", "t[5x1x3x8] i[5x1]", {{"theta", 500.0}}, 3},
       {"row_max", "t[3x2x7]", {}},
       {"row_max", "t[40x300]", {}},
       {"row_max", "t[3x2x8]", {{"words", I{5}}}},
@@ -256,8 +254,6 @@ std::vector<OpCase> all_cases() {
       {"slice", "t[90x103]", {{"begin", I{0}}, {"size_c", I{70}}}},
       {"slice_grad", "t[3x2x7]", {{"begin", I{5}}, {"size_e", I{12}}}},
       {"slice_grad", "t[90x70]", {{"begin", I{33}}, {"size_e", I{103}}}},
-      {"store", "t[3x5] t[3x5]", {}},
-      {"store", "t[31x297] t[31x297]", {}},
       {"sum_squares", "t[3x5]", {{"weight", 0.25}}},
       {"sum_squares", "t[3x5] t[7] t[2x9001] t[]", {}},
       {"sum_squares", many_operands(150), {}},
@@ -306,6 +302,7 @@ std::vector<OpCase> all_cases() {
   }
   add_low_rank_cases(cases);
   add_row_cases(cases);
+  add_decoding_cases(cases);
   for (const char* name : {"add", "add_relu", "mul"})
     for (const char* operands : {"t[3x5] t[3x5]", "t[17000] t[17000]"}) cases.push_back({name, operands, {}});
   for (const char* name : {"gelu", "silu", "sigmoid", "tanh", "relu"}) {
@@ -369,16 +366,6 @@ std::vector<OpCase> all_cases() {
     cases.push_back({"attention_grad",
                      "t[1x66x1x128] t[1x66x1x128] t[1x66x1x128] t[1x66x1x128] t[1x66x1x128] p[1x1x66]",
                      mask});
-  }
-  // Tokens that come one at a time, some that are not there, and several; heads wider than a block has
-  // threads.
-  for (const auto& [operands, places] : std::vector<std::pair<std::string, int>>{
-           {"t[5x1x4x6] t[5x1x2x6] t[5x1x2x6] t[5x7x2x6] t[5x7x2x6] i[5x1]", 7},
-           {"t[2x3x2x40] t[2x3x2x40] t[2x3x2x40] t[2x9x2x40] t[2x9x2x40] i[2x3]", 9},
-           {"t[1x1x3x300] t[1x1x1x300] t[1x1x1x300] t[1x290x1x300] t[1x290x1x300] i[1x1]", 290},
-       }) {
-    cases.push_back({"cached_attention", operands, {}, places});
-    cases.push_back({"cached_attention", operands, {{"scale", 0.5}}, places});
   }
   add_convolutions(cases);
   add_pools(cases);

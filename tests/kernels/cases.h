@@ -33,6 +33,9 @@ void add_low_rank_cases(std::vector<OpCase>&);
 /// Rows of a table by their ids: fewer ids than rows, and more.
 void add_row_cases(std::vector<OpCase>&);
 
+/// Tokens that come one at a time and several, some of which are not there.
+void add_decoding_cases(std::vector<OpCase>&);
+
 /// Vertex functions: of chains, trees and graphs whose vertices have several parents.
 void add_vertex_cases(std::vector<OpCase>&);
 
