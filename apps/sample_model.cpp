@@ -46,13 +46,13 @@ std::vector<std::string> prompts_of(const SampleSettings& settings) {
   return prompts;
 }
 
-std::unique_ptr<Tokenizer> tokenizer_of(const SampleSettings& settings, std::int64_t words) {
+TokenizerFile tokenizer_file(const SampleSettings& settings, std::int64_t words) {
   if (settings.tokenizer.empty() && words != kByteWords)
     throw Error(ErrorKind::usage,
                 fmt::format("--tokenizer is not given, and the model's {} words are no bytes", words),
                 "--tokenizer with the data that alpa-train convert made (DATA.h5 carries its tokenizer), a "
                 "tokenizer.json or a SentencePiece model");
-  return open_tokenizer(settings.tokenizer.empty() ? "bytes" : settings.tokenizer);
+  return read_tokenizer_file(settings.tokenizer.empty() ? "bytes" : settings.tokenizer);
 }
 
 /// The ids that a model scores and a tokenizer has no text for.
@@ -147,7 +147,8 @@ int sample_model(SampleSettings settings, const ParallelRun& rank) {
   const std::vector<std::string> prompts = prompts_of(settings);
   const PlannedModel planned = read_planned_model(settings.plan);
   const TextLimits limits = text_limits(planned.graph);
-  const std::unique_ptr<Tokenizer> tokenizer = tokenizer_of(settings, limits.words);
+  const TokenizerFile file = tokenizer_file(settings, limits.words);
+  const std::unique_ptr<Tokenizer> tokenizer = make_tokenizer(file);
   std::vector<std::vector<std::int32_t>> ids;
   for (const std::string& prompt : prompts)
     ids.push_back(tokenizer->encode(prompt, SpecialTokens::are_taken));
@@ -157,8 +158,8 @@ int sample_model(SampleSettings settings, const ParallelRun& rank) {
   const bool is_first = rank.session.rank() == 0;
   std::optional<GrowingOutput> output;
   const SamplingReport report =
-      sample_texts(planned.plan, planned.graph, ids, tokenizer->end_of_text(), settings.sampling, job.ranks(),
-                   rank.stop, rank.log, [&](std::size_t, std::int32_t token) {
+      sample_texts(planned.plan, planned.graph, ids, end_of_text(file, *tokenizer), settings.sampling,
+                   job.ranks(), rank.stop, rank.log, [&](std::size_t, std::int32_t token) {
                      if (!is_first || ids.size() > 1) return;
                      if (!output) output.emplace(*tokenizer, ids[0]);
                      output->add(token);

@@ -93,7 +93,7 @@ struct AskedTokenizer {
   AskedTokenizer(const std::string& name, const ConvertSettings& settings)
       : file(read_tokenizer_file(name)),
         tokenizer(make_tokenizer(file)),
-        end_of_text(end_of_text_id(*tokenizer, settings)) {}
+        end_of_text(end_of_text_id(*tokenizer, alpa::end_of_text(file, *tokenizer), settings)) {}
 
   MadeBy made_by() const { return {file, tokenizer->description(), tokenizer->vocabulary(), end_of_text}; }
 
@@ -125,7 +125,7 @@ std::optional<MadeBy> maker_of(const ConvertSettings& settings) {
   if (settings.tokenizer.empty() && !carries_one) return std::nullopt;
   MadeBy made_by =
       AskedTokenizer(settings.tokenizer.empty() ? source.string() : settings.tokenizer, settings).made_by();
-  if (settings.end_of_text == "auto") made_by.end_of_text = std::nullopt;
+  if (settings.end_of_text == "auto") made_by.end_of_text = made_by.file.end_of_text;
   return made_by;
 }
 

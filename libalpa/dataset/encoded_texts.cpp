@@ -142,17 +142,18 @@ void encode_json_lines(const TextFile& file, const std::string& field, DocumentE
 
 }  // namespace
 
-std::optional<std::int32_t> end_of_text_id(const Tokenizer& tokenizer, const ConvertSettings& settings) {
+std::optional<std::int32_t> end_of_text_id(const Tokenizer& tokenizer, std::optional<std::int32_t> usual,
+                                           const ConvertSettings& settings) {
   const std::string& asked = settings.end_of_text;
   if (asked == "none") return std::nullopt;
-  if (asked == "auto") return tokenizer.end_of_text();
+  if (asked == "auto") return usual;
   if (const auto id = tokenizer.special_token(asked)) return id;
   std::int32_t id = -1;
   const auto [end, failed] = std::from_chars(asked.data(), asked.data() + asked.size(), id);
   if (failed != std::errc{} || end != asked.data() + asked.size() || id < 0 || id >= tokenizer.vocabulary())
     throw Error(ErrorKind::usage,
-                fmt::format("--end-of-text '{}' is neither a special token of the tokenizer ({}) nor an id", asked,
-                            tokenizer.description()),
+                fmt::format("--end-of-text '{}' is neither a special token of the tokenizer ({}) nor an id",
+                            asked, tokenizer.description()),
                 fmt::format("auto, none, or an id from 0 to {}", tokenizer.vocabulary() - 1));
   return id;
 }

@@ -13,8 +13,10 @@
 
 namespace alpa {
 
-/// The id that --end-of-text asks for, if any. Throws Error(usage) for one that the tokenizer does not have.
-std::optional<std::int32_t> end_of_text_id(const Tokenizer& tokenizer, const ConvertSettings& settings);
+/// The id that --end-of-text asks for, if any; `usual` where it leaves that open. Throws Error(usage) for one
+/// that the tokenizer does not have.
+std::optional<std::int32_t> end_of_text_id(const Tokenizer& tokenizer, std::optional<std::int32_t> usual,
+                                           const ConvertSettings& settings);
 
 /// The tokens of all documents of the files, one after another, each with `end_of_text` behind it. They are
 /// kept in a scratch file in `scratch_folder`, so that memory does not grow with the texts. Throws

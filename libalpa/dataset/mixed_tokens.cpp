@@ -28,27 +28,38 @@ MixedTokens::MixedTokens(std::string name, std::vector<Part> parts)
   choose_length();
 }
 
-/// Gives each turn to the part that is the furthest behind its share.
+/// Shares of a round in whole turns, those that were cut off most rounded up; then each turn goes to the part
+/// that is the furthest behind its share, in whole numbers, so that it is the same on every machine.
 void MixedTokens::choose_turns() {
   const double total = std::accumulate(parts_.begin(), parts_.end(), 0.0,
                                        [](double sum, const Part& part) { return sum + part.weight; });
+  std::vector<std::int64_t> shares;
+  std::vector<std::pair<double, std::size_t>> cut_off;
+  std::int64_t left = turns_of_a_round;
+  for (std::size_t part = 0; part < parts_.size(); ++part) {
+    const double share = parts_[part].weight / total * static_cast<double>(turns_of_a_round);
+    shares.push_back(static_cast<std::int64_t>(share));
+    left -= shares.back();
+    cut_off.emplace_back(static_cast<double>(shares.back()) - share, part);
+  }
+  std::ranges::sort(cut_off);
+  for (std::int64_t i = 0; i < left; ++i) ++shares[cut_off[static_cast<std::size_t>(i)].second];
+  for (std::size_t part = 0; part < parts_.size(); ++part)
+    if (shares[part] == 0)
+      throw Error(ErrorKind::input,
+                  fmt::format("'{}': '{}' has a share of {:.2g}, less than a thousandth", name_,
+                              parts_[part].name, parts_[part].weight / total),
+                  "leave it out, or raise its weight");
   part_turns_.assign(parts_.size(), 0);
   for (std::int64_t turn = 0; turn < turns_of_a_round; ++turn) {
     const auto behind = [&](std::size_t part) {
-      return parts_[part].weight / total * static_cast<double>(turn + 1) -
-             static_cast<double>(part_turns_[part]);
+      return shares[part] * (turn + 1) - part_turns_[part] * turns_of_a_round;
     };
     std::size_t next = 0;
     for (std::size_t part = 1; part < parts_.size(); ++part)
       if (behind(part) > behind(next)) next = part;
     turns_.push_back({next, part_turns_[next]++});
   }
-  for (std::size_t part = 0; part < parts_.size(); ++part)
-    if (part_turns_[part] == 0)
-      throw Error(ErrorKind::input,
-                  fmt::format("'{}': '{}' has a share of {:.2g}, less than a thousandth", name_,
-                              parts_[part].name, parts_[part].weight / total),
-                  "leave it out, or raise its weight");
 }
 
 /// How many of the first `pieces` are of a part.

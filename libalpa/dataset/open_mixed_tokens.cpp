@@ -5,11 +5,14 @@
 #include <utility>
 
 #include "libalpa/base/error.h"
+#include "libalpa/base/fingerprint.h"
 #include "libalpa/base/toml_document.h"
+#include "libalpa/dataset/byte_stream.h"
 #include "libalpa/dataset/mixed_tokens.h"
 #include "libalpa/dataset/open_tokens.h"
 #include "libalpa/dataset/token_formats.h"
 #include "libalpa/h5/rows.h"
+#include "libalpa/tokenizer/tokenizer.h"
 
 namespace alpa {
 namespace {
@@ -39,20 +42,17 @@ std::vector<MixedSource> read_mix(const fs::path& file) {
   return sources;
 }
 
-/// As much of the tokenizer in a file as tells it from others; "" where it has none.
+/// What tells the tokenizer of a file from others; "" where it is not known. The bytes of a text are tokens
+/// too.
 std::string tokenizer_sign(const fs::path& file) {
   std::error_code ignored;
   if (!fs::is_regular_file(file, ignored)) return "";
-  const InputFile input(file);
-  std::string first(static_cast<std::size_t>(std::min<std::int64_t>(input.bytes(), 8)), '\0');
-  input.read(0, first.data(), first.size());
-  if (!is_hdf5(first) || !has_dataset(file, "/tokenizer")) return "";
-  const H5Rows rows(file, "/tokenizer", "convert the text again");
-  if (!rows.is_bytes() || rows.extent().size() != 1) throw rows.error("expected one dimension of bytes");
-  const std::int64_t bytes = rows.extent()[0], end = std::min<std::int64_t>(bytes, 4096);
-  std::string sign(static_cast<std::size_t>(end), '\0');
-  if (end > 0) rows.read(bytes - end, end, reinterpret_cast<std::uint8_t*>(sign.data()));
-  return fmt::format("{} {}", bytes, sign);
+  const std::string first = first_bytes_of(file, format_bytes);
+  if (is_hdf5(first))
+    return has_dataset(file, "/tokenizer") ? fingerprint(read_tokenizer_file(file.string()).content) : "";
+  const bool are_tokens =
+      is_llmc(first) || is_megatron_index(first) || file.extension() == ".bin" || file.extension() == ".idx";
+  return are_tokens ? "" : fingerprint("bytes");
 }
 
 }  // namespace

@@ -76,6 +76,11 @@ const Shape& H5Rows::extent() const { return open_->entry.extent; }
 bool H5Rows::is_integer() const { return open_->entry.kind == H5Entry::Kind::integers; }
 bool H5Rows::is_bytes() const { return open_->is_bytes; }
 
+std::optional<std::int64_t> H5Rows::integer_attribute(const std::string& name) const {
+  if (!open_->file.has_attribute(open_->path, name)) return std::nullopt;
+  return open_->file.int64_attribute(open_->path, name);
+}
+
 Error H5Rows::error(const std::string& problem) const {
   return open_->file.error(open_->path, problem, open_->hint);
 }

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "libalpa/base/tensor_type.h"
@@ -34,6 +35,9 @@ class H5Rows {
 
   /// Host memory that reading holds, at most.
   std::int64_t held_bytes() const;
+
+  /// One of its attributes; nullopt: it has none of that name.
+  std::optional<std::int64_t> integer_attribute(const std::string& name) const;
 
   /// An error about this dataset, with the hint of the constructor.
   Error error(const std::string& problem) const;

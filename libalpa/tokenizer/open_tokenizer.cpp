@@ -4,6 +4,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 
 #include "libalpa/base/error.h"
 #include "libalpa/h5/rows.h"
@@ -47,7 +48,7 @@ bool begins_as_hdf5(const std::string& name) {
   return std::string_view(first, sizeof first) == "\x89HDF\r\n\x1a\n";
 }
 
-std::string content_in_hdf5(const std::string& name) {
+TokenizerFile carried_by_hdf5(const std::string& name) {
   if (!has_dataset(name, "/tokenizer"))
     throw unusable(name, "does not say which tokenizer made its tokens: it has no /tokenizer",
                    "give the tokenizer's own file, or convert the text again with --tokenizer");
@@ -55,9 +56,14 @@ std::string content_in_hdf5(const std::string& name) {
   if (!rows.is_bytes() || rows.extent().size() != 1) throw rows.error("expected one dimension of bytes");
   const std::int64_t bytes = rows.extent()[0];
   check_size(name, bytes);
-  std::string content(static_cast<std::size_t>(bytes), '\0');
-  if (bytes > 0) rows.read(0, bytes, reinterpret_cast<std::uint8_t*>(content.data()));
-  return content;
+  TokenizerFile file{name, std::string(static_cast<std::size_t>(bytes), '\0')};
+  if (bytes > 0) rows.read(0, bytes, reinterpret_cast<std::uint8_t*>(file.content.data()));
+  if (const auto end = rows.integer_attribute("end_of_text")) {
+    if (*end < 0 || *end > std::numeric_limits<std::int32_t>::max())
+      throw rows.error(fmt::format("end_of_text is {}, expected an id", *end));
+    file.end_of_text = static_cast<std::int32_t>(*end);
+  }
+  return file;
 }
 
 }  // namespace
@@ -67,7 +73,7 @@ TokenizerFile read_tokenizer_file(const std::string& name) {
   std::error_code ignored;
   if (fs::exists(name, ignored) && !fs::is_regular_file(name, ignored))
     throw unusable(name, "is no regular file");
-  return {name, begins_as_hdf5(name) ? content_in_hdf5(name) : content_of(name)};
+  return begins_as_hdf5(name) ? carried_by_hdf5(name) : TokenizerFile{name, content_of(name)};
 }
 
 std::unique_ptr<Tokenizer> make_tokenizer(const TokenizerFile& file) {
@@ -76,6 +82,10 @@ std::unique_ptr<Tokenizer> make_tokenizer(const TokenizerFile& file) {
   if (first != std::string::npos && file.content[first] == '{') return make_byte_level_bpe(file);
   if (is_sentencepiece(file.content)) return make_sentencepiece(file);
   throw unusable(file.name, file.content.empty() ? "is empty" : "is no tokenizer that is known");
+}
+
+std::optional<std::int32_t> end_of_text(const TokenizerFile& file, const Tokenizer& tokenizer) {
+  return file.end_of_text ? file.end_of_text : tokenizer.end_of_text();
 }
 
 std::unique_ptr<Tokenizer> open_tokenizer(const std::string& name) {

@@ -70,6 +70,8 @@ class Tokenizer {
 struct TokenizerFile {
   std::string name;     ///< for messages
   std::string content;  ///< of the file; "bytes" for bytes
+  /// What ends the documents of a file of tokens that carries it, where that is known.
+  std::optional<std::int32_t> end_of_text = {};
 };
 
 /// What `name` names: "bytes", a file, or an HDF5 file of tokens that carries one as /tokenizer. Throws
@@ -81,7 +83,10 @@ TokenizerFile read_tokenizer_file(const std::string& name);
 /// names the field where it is damaged or asks for what is not supported.
 std::unique_ptr<Tokenizer> make_tokenizer(const TokenizerFile&);
 
-/// Both at once.
+/// What ends a document: as the file says, else as its tokenizer has it.
+std::optional<std::int32_t> end_of_text(const TokenizerFile&, const Tokenizer&);
+
+/// The file's tokenizer.
 std::unique_ptr<Tokenizer> open_tokenizer(const std::string& name);
 
 }  // namespace alpa

@@ -111,11 +111,15 @@ TEST_F(ConvertTexts, PutsWhatIsAskedForBehindDocuments) {
   EXPECT_EQ(text(), "ab<|eot_id|>");
   run({lines}, llama3, [](ConvertSettings& s) { s.end_of_text = "<|eot_id|>"; });
   EXPECT_EQ(tokens()[1], *open_tokenizer(llama3)->special_token("<|eot_id|>"));
+  const TokenizerFile of_llama = read_tokenizer_file(path("out.h5").string());
+  EXPECT_EQ(end_of_text(of_llama, *make_tokenizer(of_llama)),
+            make_tokenizer(of_llama)->special_token("<|eot_id|>"))
+      << "what reads the tokens knows it";
   run({lines}, "bytes", [](ConvertSettings& s) { s.end_of_text = "0"; });
   EXPECT_EQ(text(), std::string("a\0b<|eot_id|>\0", 14));
   refuses({lines}, "--end-of-text 'a' is neither a special token of the tokenizer (bytes) nor an id", "bytes",
           [](ConvertSettings& s) { s.end_of_text = "a"; });
-  refuses({lines}, "and no id", "bytes", [](ConvertSettings& s) { s.end_of_text = "256"; });
+  refuses({lines}, "nor an id", "bytes", [](ConvertSettings& s) { s.end_of_text = "256"; });
 }
 
 TEST_F(ConvertTexts, TakesTheFieldThatIsAskedFor) {

@@ -82,6 +82,10 @@ TEST_F(Mix, RepeatsWhatMayBeRepeated) {
   for (std::size_t part = 0; part < 120; ++part) ++count[whole.substr(64 * part, 4)];
   EXPECT_EQ(count["a7  "], 1);
   EXPECT_EQ(count["b7  "], 3);
+  std::string of_b;
+  for (std::size_t part = 0; part < 120; ++part)
+    if (whole[64 * part] == 'b') of_b += whole[64 * part + 1];
+  EXPECT_EQ(of_b, "012345678901234567890123456789");
 }
 
 TEST_F(Mix, NamesTheFilesThatItReads) {
@@ -98,7 +102,7 @@ TEST_F(Mix, RefusesWhatIsNone) {
     EXPECT_THAT([&] { open_tokens(file.string()); },
                 ThrowsMessage<Error>(AllOf(HasSubstr("mix.toml"), HasSubstr(says))));
   };
-  refuses("", "expected a table [[source]] for each source");
+  refuses("# none\n", "expected a table [[source]] for each source");
   refuses(source("a.txt", 0), "more than 0");
   refuses(source("a.txt", 1, "repeat = 0"), "from 1 to");
   refuses(source("a.txt", 1, "wieght = 2"), "wieght");
@@ -116,6 +120,7 @@ TEST_F(Mix, RefusesWhatIsNone) {
   made_by("x.h5", "bytes");
   made_by("y.h5", "{}");
   refuses(source("x.h5", 1) + source("a.txt", 1) + source("y.h5", 1), "were made by different tokenizers");
+  refuses(source("y.h5", 1) + source("a.txt", 1), "were made by different tokenizers");
 }
 
 }  // namespace
