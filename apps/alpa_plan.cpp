@@ -32,6 +32,7 @@
 #include "libalpa/plan/facts/facts_json.h"
 #include "libalpa/plan/facts/stage_columns.h"
 #include "libalpa/plan/plan_file.h"
+#include "libalpa/planner/make_plan.h"
 #include "libalpa/planner/predict.h"
 #include "libalpa/planner/search/constraints_file.h"
 #include "libalpa/planner/search/pin.h"
@@ -103,10 +104,12 @@ int plan_model(const Settings& settings, const StopRequest& stop, SelectionCache
     costs.costs = costs.costs.extrapolated(with_servers(costs.costs.cluster(), devices, options.servers));
   }
   if (settings.dry_run) {
+    check_options(costs.costs, options);
+    const int devices = options.devices > 0 ? options.devices : costs.costs.cluster().devices();
     app.log().info(fmt::format(
         "dry run: '{}', {} of '{}' and all options are in order; {} is free where '{}' would be; nothing was "
         "planned or written",
-        model.name, count_text(costs.costs.cluster().devices(), "device"), costs.costs.cluster().name,
+        model.name, count_text(devices, "device"), costs.costs.cluster().name,
         bytes_text(free_bytes(settings.out)), settings.out.string()));
     return 0;
   }

@@ -254,12 +254,15 @@ int profile_rank(Settings settings, const ParallelRun& run, const std::string& c
   const std::optional<Profile> known =
       settings.out.empty() ? std::nullopt : earlier_profile(settings, machines, exchange);
   if (settings.dry_run) {
+    if (!settings.missing.empty()) lines_of(settings.missing);
+    const std::string room = settings.out.empty()
+                                 ? ""
+                                 : fmt::format("; {} is free where '{}' would be",
+                                               bytes_text(free_bytes(settings.out)), settings.out.string());
     if (run.session.rank() == 0)
       run.log.info(fmt::format(
-          "dry run: the model, {} on {} and files are in order; {} is free where '{}' would be; nothing was "
-          "measured or written",
-          count_text(run.session.size(), "rank"), rank.device->description(),
-          bytes_text(free_bytes(settings.out)), settings.out.string()));
+          "dry run: the model, {} on {} and files are in order{}; nothing was measured or written",
+          count_text(run.session.size(), "rank"), rank.device->description(), room));
     return 0;
   }
 

@@ -160,6 +160,7 @@ const Command* App::parse(int argc, const char* const* argv, bool speaks) {
     return nullptr;
   }
   const Command* const command = chosen->command.command;
+  if (chosen != &commands[0]) refuse_before_command(commands[0], *command);
   if (command == this && argc > 1) check_first_word(argv[1], named_commands());
   apply(*chosen);
   return command;

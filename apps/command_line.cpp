@@ -62,7 +62,10 @@ void set_values(const ParsedCommand& parsed, const Setting& setting, const CLI::
     if (setting.is_flag() && value != "true")
       refuse_line(fmt::format("{} takes no value, found '{}'", setting.name, value),
                   fmt::format("{}, or nothing", setting.name));
-    if (!setting.is_flag() && !setting.is_argument() && value.starts_with("--"))
+    const auto is_named = [&](const auto& each) {
+      return each.first->name == value.substr(0, value.find('='));
+    };
+    if (!setting.is_flag() && !setting.is_argument() && std::ranges::any_of(parsed.options, is_named))
       refuse_line(fmt::format("{}: a value is missing before '{}'", setting.name, value),
                   setting.described());
     set_value(parsed, setting, setting.is_flag() ? "" : value);
@@ -118,9 +121,20 @@ void refuse_without_value(std::string_view said, const std::vector<ParsedCommand
   refuse_line(fmt::format("{}: a value is missing", name), hint);
 }
 
+void refuse_before_command(const ParsedCommand& program, const Command& chosen) {
+  std::string said;
+  for (const auto& [setting, option] : program.options)
+    if (said.empty() && option->count() > 0) said = setting->name;
+  if (const auto extras = program.cli->remaining(); said.empty() && !extras.empty()) said = extras.front();
+  if (!said.empty())
+    refuse_line(fmt::format("'{}' stands before '{}'", said, chosen.name()),
+                fmt::format("what {} takes behind it", chosen.name()));
+}
+
 void check_first_word(const std::string& word, const std::vector<NamedCommand>& commands) {
+  std::error_code ignored;
   if (word.empty() || word.starts_with("-") || word.find_first_of("./") != std::string::npos ||
-      commands.size() == 1 || std::filesystem::exists(word))
+      commands.size() == 1 || std::filesystem::exists(word, ignored))
     return;
   std::vector<std::string> names;
   for (std::size_t i = 1; i < commands.size(); ++i) names.push_back(commands[i].command->name());

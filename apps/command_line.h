@@ -28,6 +28,9 @@ void apply(const ParsedCommand&);
 /// What CLI11 says of an option of one of these.
 [[noreturn]] void refuse_without_value(std::string_view said, const std::vector<ParsedCommand>&);
 
+/// Throws Error(usage) where something stands before the command that was chosen, which would have no effect.
+void refuse_before_command(const ParsedCommand& program, const Command& chosen);
+
 /// The first word of a line that named none of these commands but the first, which may not be meant: it
 /// throws where the word is no file.
 void check_first_word(const std::string& word, const std::vector<NamedCommand>&);

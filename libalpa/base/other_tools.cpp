@@ -210,8 +210,8 @@ constexpr Thing kThings[] = {
      "PLAN.h5 --data DATA --run-dir RUN --resume START.h5"},
     {"", "html page pdf png",
      "alpa-plan report PLAN.h5 --out PAGE.html, or alpa-train report RUN_DIR --out PAGE.html"},
-    {"", "generate infer inference predict sample serve",
-     "alpa-train export, for a program that generates: here models are trained and evaluated"},
+    {"sample", "generate generation infer inference predict complete chat", ""},
+    {"", "serve", "alpa-train export, for a program that serves: alpa-train sample continues texts"},
     {"", "download pull fetch", "fetch it yourself; alpa-train import takes weights from safetensors files"},
 };
 

@@ -185,12 +185,9 @@ Error infeasible(const Error& error, const PlanningModel& model, const CostModel
   return Error(ErrorKind::infeasible, error.happened(), hint.empty() ? error.hint() : hint);
 }
 
-}  // namespace
-
-Plan make_plan(const PlanningModel& model, const CostModel& costs, const PlannerOptions& given, Log& log) {
-  SelectionCache own;
+/// With what a pin says itself.
+PlannerOptions checked_options(const CostModel& costs, const PlannerOptions& given) {
   PlannerOptions options = for_states_at_servers(given);
-  if (options.cache == nullptr) options.cache = &own;
   if (options.devices > costs.cluster().devices())
     throw Error(
         ErrorKind::usage,
@@ -208,6 +205,17 @@ Plan make_plan(const PlanningModel& model, const CostModel& costs, const Planner
   }
   check_offload(within_constraints(options), costs.cluster());
   check_owners(within_constraints(options));
+  return options;
+}
+
+}  // namespace
+
+void check_options(const CostModel& costs, const PlannerOptions& given) { checked_options(costs, given); }
+
+Plan make_plan(const PlanningModel& model, const CostModel& costs, const PlannerOptions& given, Log& log) {
+  SelectionCache own;
+  PlannerOptions options = checked_options(costs, given);
+  if (options.cache == nullptr) options.cache = &own;
   const Deadline deadline(options.time_limit_s, options.stop);
   bool is_found = false;
   try {

@@ -46,6 +46,10 @@ std::string learning_rate_text(const TrainingOptions& options) {
   const std::string peak =
       fmt::format("{:.3g}{}", options.learning_rate,
                   options.learning_rate == TrainingOptions{}.learning_rate ? " (the default)" : "");
+  if (options.warmup_steps >= options.steps)
+    return fmt::format("rises to {:.3g} by step {}, within a warm-up of {} to {}",
+                       learning_rate(options, options.steps - 1), options.steps,
+                       count_text(options.warmup_steps, "step"), peak);
   std::string text = options.warmup_steps > 0
                          ? fmt::format("rises to {} in {}", peak, count_text(options.warmup_steps, "step"))
                          : peak;

@@ -83,6 +83,9 @@ TEST_F(SampleCommand, PrintsTheTextAndSaysWhyItEnds) {
       sample("serial", 1, "--tokenizer bytes --prompt '0123' --top-k 1 --log-level warning");
   EXPECT_EQ(result.status, 0) << result.output;
   EXPECT_EQ(result.output.substr(0, 4), "0123");
+  const CommandResult dashes =
+      sample("serial", 1, "--tokenizer bytes --prompt=--12 --prompt '-- 3' --tokens 1 --log-level warning");
+  EXPECT_THAT(dashes.output, AllOf(HasSubstr("=== 1\n--12"), HasSubstr("=== 2\n-- 3"))) << "no option";
   EXPECT_EQ(result.output.size(), 4u + 9 + 1)
       << "12 places, of which the last scores one more, and a line break";
   EXPECT_THAT(sample("serial", 1, "--tokenizer bytes --prompt '0123'").output,

@@ -117,6 +117,8 @@ TEST(LearningRate, IsTheDefaultWhereNoneIsSet) {
   o.warmup_steps = 0;
   o.decay_steps = 20;
   EXPECT_EQ(learning_rate_text(o), "0.001, in the last 20 steps falls to 0.0001 by step 100 (linear)");
+  o.warmup_steps = 200;
+  EXPECT_EQ(learning_rate_text(o), "rises to 0.0005 by step 100, within a warm-up of 200 steps to 0.001");
 }
 
 TEST(EndedSchedule, IsWarnedOfWhereTheRunGoesOnAfterIt) {

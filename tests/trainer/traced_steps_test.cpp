@@ -94,7 +94,7 @@ TEST_F(TracedStepsOfARun, SayWhichRankComputesLongest) {
   EXPECT_EQ(steps.slowest_text(), "");
   run(steps, 1, 5);
   EXPECT_EQ(steps.slowest_text(),
-            "rank 3 on node 0 computes 3.0 us a step, 3.00 times as long as the other ranks of its mesh");
+            "rank 3 computes 3.0 us a step, 3.00 times as long as the other ranks of its mesh");
 }
 
 TEST_F(TracedStepsOfARun, AreThoseThereAreWhereItStopsEarly) {
