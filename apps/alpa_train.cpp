@@ -66,7 +66,8 @@ int train_rank(Settings settings, const ParallelRun& rank, const std::string& co
   const bool emulated = settings.device.device == DeviceKind::emulated;
   if (!emulated && !settings.profile.empty())
     throw Error(ErrorKind::usage, "--profile is given, and is for --device emulated alone",
-                "leave it out: computation takes the time that it takes");
+                "leave it out, or add --device emulated, which computes nothing and takes the time that a "
+                "profile has");
   const PlanCosts emulation = costs_of(planned.plan, settings.profile);
   const JobRanks job(settings.device, rank, &planned.plan.cluster, settings.file_timeout_s);
   const TrainRanks ranks = job.ranks(emulated ? &emulation.costs : nullptr);

@@ -43,7 +43,6 @@ TEST_F(Trace, OfARunHasTheRowsOfTheSimulation) {
   ASSERT_EQ(simulation.status, 0) << simulation.output;
   const CommandResult trained = run(training("mixed", "run", "--steps 4 --trace measured.json"), 4);
   ASSERT_EQ(trained.status, 0) << trained.output;
-  EXPECT_THAT(trained.output, testing::ContainsRegex("rank [0-3] on node 0 computes [^\n]* of its mesh"));
   EXPECT_THAT(rows("planned.json"), SizeIs(testing::Gt(1000)));
   EXPECT_EQ(rows("planned.json"), rows("measured.json"));
 }
@@ -132,7 +131,7 @@ TEST_F(Emulation, ResumesNothingAndTakesAProfileOfItsOwnOnly) {
   EXPECT_THAT(refused.output, HasSubstr("error: --resume is given, but a run on emulated devices"));
   refused = run(training("plan", "run", "--profile plan.h5"), 4);
   EXPECT_EQ(refused.status, 2) << refused.output;
-  EXPECT_THAT(refused.output, HasSubstr("try: --device emulated"));
+  EXPECT_THAT(refused.output, HasSubstr("add --device emulated"));
   EXPECT_FALSE(std::filesystem::exists(path("run")));
 }
 
