@@ -102,7 +102,8 @@ TEST_F(Mix, RefusesWhatIsNone) {
     EXPECT_THAT([&] { open_tokens(file.string()); },
                 ThrowsMessage<Error>(AllOf(HasSubstr("mix.toml"), HasSubstr(says))));
   };
-  refuses("# none\n", "expected a table [[source]] for each source");
+  refuses("# none\n", "expected TOML");
+  refuses("[other]\n", "expected a table [[source]] for each source");
   refuses(source("a.txt", 0), "more than 0");
   refuses(source("a.txt", 1, "repeat = 0"), "from 1 to");
   refuses(source("a.txt", 1, "wieght = 2"), "wieght");
