@@ -12,6 +12,7 @@
 #include "libalpa/dataset/json_field.h"
 #include "libalpa/dataset/packed_tokens.h"
 #include "libalpa/dataset/text_lines.h"
+#include "libalpa/dataset/token_formats.h"
 
 namespace alpa {
 namespace {
@@ -71,8 +72,10 @@ class DocumentEncoder {
 
   void add(std::string_view text) {
     is_empty_ = is_empty_ && text.empty();
-    encoder_->add(text, ids_);
-    if (ids_.size() >= kept_ids) flush();
+    for (; !text.empty(); text.remove_prefix(std::min<std::size_t>(text_piece_bytes, text.size()))) {
+      encoder_->add(text.substr(0, text_piece_bytes), ids_);
+      if (ids_.size() >= kept_ids) flush();
+    }
   }
 
   /// Of a document without a byte nothing is left.
@@ -100,7 +103,7 @@ class DocumentEncoder {
   std::int64_t documents_ = 0;
 };
 
-/// Tells a progress of the bytes of a file as they are taken, compressed or not.
+/// Adds the bytes of a file to a progress as they are taken, compressed or not.
 class FileProgress {
  public:
   explicit FileProgress(ByteProgress& progress) : progress_(progress) {}
@@ -125,7 +128,8 @@ void encode_document(const TextFile& file, DocumentEncoder& encoder, FileProgres
 void encode_json_lines(const TextFile& file, const std::string& field, DocumentEncoder& encoder,
                        FileProgress progress) {
   TextLines lines(file.path, "documents in lines of their own", most_json_line_bytes);
-  while (const std::optional<std::string_view> line = lines.next()) {
+  while (std::optional<std::string_view> line = lines.next()) {
+    if (lines.number() == 1) line->remove_prefix(byte_order_mark(*line));
     if (line->find_first_not_of(" \t") == std::string_view::npos) continue;
     const JsonField found = json_field(*line, field);
     if (!found.problem.empty())

@@ -42,7 +42,7 @@ std::vector<MixedSource> read_mix(const fs::path& file) {
   return sources;
 }
 
-/// What tells the tokenizer of a file from others; "" where it is not known. The bytes of a text are tokens
+/// What the tokenizer of a file and no other has; "" where it is not known. The bytes of a text are tokens
 /// too.
 std::string tokenizer_sign(const fs::path& file) {
   std::error_code ignored;

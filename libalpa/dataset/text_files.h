@@ -18,7 +18,7 @@ struct TextFile {
 bool holds_images(const std::filesystem::path& folder);
 
 /// The files of the sources in their order; of a folder all below it, sorted by their paths, but for hidden
-/// ones and those that are no text, of which the log tells. Throws Error(input) for a source that is no text,
+/// ones and those that are no text, which the log lists. Throws Error(input) for a source that is no text,
 /// naming what it seems to be, and where no file is left.
 std::vector<TextFile> text_files(const ConvertSettings& settings, Log& log);
 

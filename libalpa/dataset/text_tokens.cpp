@@ -44,8 +44,10 @@ constexpr struct {
               {"\xff\xfe"sv, "text of 16 bits a character"},
               {"\xfe\xff"sv, "text of 16 bits a character"}};
 
-/// Whether the first line is a JSON object, as far as it can be seen.
+/// Whether the first line that is not blank is a JSON object, as far as it can be seen.
 bool is_json_line(std::string_view bytes) {
+  bytes.remove_prefix(byte_order_mark(bytes));
+  bytes.remove_prefix(std::min(bytes.find_first_not_of(" \t\r\n"), bytes.size()));
   const std::string_view line = bytes.substr(0, bytes.find('\n'));
   const auto is_space = [](char c) { return c == ' ' || c == '\t' || c == '\r'; };
   const auto first = std::find_if_not(line.begin(), line.end(), is_space);

@@ -13,6 +13,9 @@ namespace alpa {
 /// As many of a file's first bytes as show what it is.
 inline constexpr std::int64_t format_bytes = 4096;
 
+/// How many bytes the mark at the beginning of a text in UTF-8 has, if it is there.
+inline std::size_t byte_order_mark(std::string_view text) { return text.starts_with("\xef\xbb\xbf") ? 3 : 0; }
+
 /// What a file that begins so seems to be: "" for text, json_lines_kind, "a Parquet file", ...
 std::string text_kind(std::string_view first_bytes);
 inline constexpr std::string_view json_lines_kind = "JSON lines";

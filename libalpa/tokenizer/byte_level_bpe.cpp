@@ -49,7 +49,7 @@ struct BpeRules {
 };
 
 /// Text goes through stages, each of which gives the next one pieces: at added tokens, at bytes that are no
-/// UTF-8, at the matches of each pattern; words are merged. A stage that is told that text may follow takes
+/// UTF-8, at the matches of each pattern; words are merged. A stage behind which text may follow takes
 /// only what that does not change, and says how much it took.
 class BpeEncoder final : public TokenEncoder {
  public:

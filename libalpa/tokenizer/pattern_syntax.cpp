@@ -35,6 +35,10 @@ class PatternReader {
         character_class();
       else if (left_.starts_with('('))
         group();
+      else if (left_.starts_with('^'))
+        refuse("'^', which depends on where a text is cut");
+      else if (left_.starts_with("{,"))
+        refuse("'{,', which is a repetition there alone");
       else if (left_.starts_with("}+"))
         refuse("'}+', which is no possessive repetition there");
       else

@@ -83,6 +83,12 @@ TEST_F(ConvertTexts, TakesSeveralSourcesInTheirOrderAndFoldersInTheirs) {
   EXPECT_EQ(text(), "first|second|third|fourth|last|");
 }
 
+TEST_F(ConvertTexts, KnowsJsonLinesBehindAMarkOrBlankLines) {
+  run({write("a.jsonl", "\xef\xbb\xbf{\"text\":\"one\"}\n{\"text\":\"two\"}\n"),
+       write("b.jsonl", "\n \n{\"text\":\"three\"}\n")});
+  EXPECT_EQ(text(), "one|two|three|");
+}
+
 TEST_F(ConvertTexts, KnowsAFolderOfTextsFromOneOfImages) {
   write("texts/a.txt", "a rose");
   run({path("texts")}, "");

@@ -59,6 +59,9 @@ TEST(PatternSyntax, RefusesWhatMayMeanSomethingElse) {
   refuses("(a)\\1", "the escape '\\1'");
   refuses("(?s:.)", "the group '(?s:'");
   refuses("(*UTF)a", "'(*'");
+  refuses("^a", "'^'");
+  refuses("a(?!^)", "'^'");
+  refuses("a{,3}", "'{,'");
   refuses("a{2}+", "'}+'");
   refuses("[a[b]]", "a class within a class");
   refuses("[a&&b]", "'&&'");
