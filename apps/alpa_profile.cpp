@@ -1,9 +1,9 @@
 #include <fmt/core.h>
 
 #include <cstdio>
-#include <fstream>
 
 #include "apps/app.h"
+#include "apps/file_lines.h"
 #include "apps/graph_forms.h"
 #include "apps/models.h"
 #include "apps/plan_costs.h"
@@ -156,19 +156,9 @@ std::optional<Profile> earlier_profile(const Settings& settings, const Machines&
   return known;
 }
 
-std::vector<std::string> lines_of(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  if (!file)
-    throw Error(ErrorKind::input, fmt::format("cannot read '{}'", path.string()),
-                "a file written by alpa-plan --missing");
-  std::vector<std::string> lines;
-  for (std::string line; std::getline(file, line);) lines.push_back(line);
-  return lines;
-}
-
 /// The operators that a list of alpa-plan --missing names; one that names others alone is another file.
 Workload missing_part(Workload work, const std::filesystem::path& list) {
-  const std::vector<std::string> signatures = lines_of(list);
+  const std::vector<std::string> signatures = file_lines(list);
   Workload part = only(std::move(work), signatures);
   if (part.operators.empty() && !signatures.empty())
     throw Error(ErrorKind::input, fmt::format("'{}' lists no operator of this model", list.string()),
@@ -254,7 +244,7 @@ int profile_rank(Settings settings, const ParallelRun& run, const std::string& c
   const std::optional<Profile> known =
       settings.out.empty() ? std::nullopt : earlier_profile(settings, machines, exchange);
   if (settings.dry_run) {
-    if (!settings.missing.empty()) lines_of(settings.missing);
+    if (!settings.missing.empty()) file_lines(settings.missing);
     const std::string room = settings.out.empty()
                                  ? ""
                                  : fmt::format("; {} is free where '{}' would be",

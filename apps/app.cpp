@@ -141,6 +141,7 @@ const Command* App::parse(int argc, const char* const* argv, bool speaks) {
         {command, command.command == this ? &cli : cli.add_subcommand(command.command->name())});
   cli.require_subcommand(0, 1);
   for (ParsedCommand& command : commands) register_settings(command);
+  refuse_empty_values(argc, argv);
   try {
     cli.parse(argc, argv);
   } catch (const CLI::ArgumentMismatch& error) {

@@ -121,6 +121,13 @@ void refuse_without_value(std::string_view said, const std::vector<ParsedCommand
   refuse_line(fmt::format("{}: a value is missing", name), hint);
 }
 
+void refuse_empty_values(int argc, const char* const* argv) {
+  for (int i = 1; i < argc; ++i)
+    if (const std::string_view given(argv[i]); given.starts_with("--") && given.find('=') == given.size() - 1)
+      refuse_line(fmt::format("{}: a value is missing behind '='", given.substr(0, given.size() - 1)),
+                  "see --help");
+}
+
 void refuse_before_command(const ParsedCommand& program, const Command& chosen) {
   std::string said;
   for (const auto& [setting, option] : program.options)

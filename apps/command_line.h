@@ -18,7 +18,7 @@ struct ParsedCommand {
   bool is_given(std::string_view name) const;
 };
 
-/// Tells CLI11 of the command's settings.
+/// Registers the command's settings with CLI11.
 void register_settings(ParsedCommand&);
 
 /// Sets what the line gave. Throws Error(usage), as all here, with what to give instead: what is unknown, has
@@ -27,6 +27,9 @@ void apply(const ParsedCommand&);
 
 /// What CLI11 says of an option of one of these.
 [[noreturn]] void refuse_without_value(std::string_view said, const std::vector<ParsedCommand>&);
+
+/// Throws Error(usage) for "--name=", behind which the next word would be taken for the value.
+void refuse_empty_values(int argc, const char* const* argv);
 
 /// Throws Error(usage) where something stands before the command that was chosen, which would have no effect.
 void refuse_before_command(const ParsedCommand& program, const Command& chosen);

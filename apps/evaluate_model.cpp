@@ -13,7 +13,7 @@ namespace alpa {
 namespace {
 
 int evaluate_model(EvaluateSettings settings, const ParallelRun& rank) {
-  check_trained_source(settings.evaluation.checkpoint, settings.evaluation.run_dir);
+  check_trained_source(settings.evaluation.trained);
   const PlannedModel planned = read_planned_model(settings.plan);
   if (!planned.model.graphs.empty()) settings.evaluation.graphs = planned.model.graphs[0].batching;
   settings.evaluation.node = rank.session.node();
@@ -40,23 +40,19 @@ void describe(EvaluateSettings& s, OptionsVisitor& visit) {
 
 void add_evaluate(App& app, EvaluateSettings& settings) {
   EvaluationSettings& evaluation = settings.evaluation;
-  app.parallel_subcommand("evaluate",
-                          "run the forward of a trained model on data: loss, perplexity of tokens, metrics",
-                          [&settings](const ParallelRun& rank) { return evaluate_model(settings, rank); })
-      .argument("PLAN.h5", settings.plan,
-                "plan of the model for the ranks of this job, not necessarily the one that it was trained by")
-      .option("--data", evaluation.data,
-              "what to evaluate on, as alpa-train takes it: all of it, in whole batches of the plan")
-      .reads([&evaluation] { return data_files(evaluation.data); })
-      .required()
-      .option("--checkpoint", evaluation.checkpoint, "checkpoint to evaluate; this or --run-dir")
-      .option("--run-dir", evaluation.run_dir,
-              "folder of a run, of which the newest good checkpoint is taken")
-      .reads([&evaluation] {
-        return evaluation.run_dir.empty() ? std::vector<std::filesystem::path>{}
-                                          : std::vector{evaluation.run_dir / "checkpoints"};
-      })
-      .option("--json", settings.json, "also write what is printed to this file, as JSON")
+  Command& command =
+      app.parallel_subcommand(
+             "evaluate", "run the forward of a trained model on data: loss, perplexity of tokens, metrics",
+             [&settings](const ParallelRun& rank) { return evaluate_model(settings, rank); })
+          .argument(
+              "PLAN.h5", settings.plan,
+              "plan of the model for the ranks of this job, not necessarily the one that it was trained by")
+          .option("--data", evaluation.data,
+                  "what to evaluate on, as alpa-train takes it: all of it, in whole batches of the plan")
+          .reads([&evaluation] { return data_files(evaluation.data); })
+          .required();
+  add_trained_source(command, evaluation.trained);
+  command.option("--json", settings.json, "also write what is printed to this file, as JSON")
       .writes()
       .options(settings)
       .may_end_with({ErrorKind::non_finite, ErrorKind::stopped_early})

@@ -25,6 +25,15 @@ void describe_file_timeout(double& seconds, OptionsVisitor& visit) {
       at_least(0));
 }
 
+void add_trained_source(Command& command, TrainedSource& source) {
+  command.option("--checkpoint", source.checkpoint, "checkpoint of the model; this or --run-dir")
+      .option("--run-dir", source.run_dir, "folder of a run, of which the newest good checkpoint is taken")
+      .reads([&source] {
+        return source.run_dir.empty() ? std::vector<std::filesystem::path>{}
+                                      : std::vector{source.run_dir / "checkpoints"};
+      });
+}
+
 JobRanks::JobRanks(const DeviceSettings& settings, const ParallelRun& rank, const Cluster* emulated,
                    double file_timeout_s)
     : own_(make_rank_device(settings, rank.session, rank.environment, emulated)),

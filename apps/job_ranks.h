@@ -3,12 +3,16 @@
 
 #include "apps/app.h"
 #include "apps/rank_device.h"
+#include "libalpa/checkpoint/trained_states.h"
 #include "libalpa/runtime/train_ranks.h"
 
 namespace alpa {
 
 /// The option --file-timeout.
 void describe_file_timeout(double& seconds, OptionsVisitor&);
+
+/// The options --checkpoint and --run-dir.
+void add_trained_source(Command&, TrainedSource&);
 
 /// This rank of a job that trains or evaluates, with all that it reaches the others by.
 class JobRanks {

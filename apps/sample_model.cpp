@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
 
+#include "apps/file_lines.h"
 #include "apps/job_ranks.h"
 #include "apps/models.h"
 #include "libalpa/base/error.h"
@@ -21,15 +21,8 @@ constexpr std::int64_t kByteWords = 256;
 
 /// A prompt in each line, but for empty ones.
 std::vector<std::string> prompts_in(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  if (!file)
-    throw Error(ErrorKind::input, fmt::format("cannot read '{}'", path.string()),
-                "a text file with a prompt in each line");
-  std::vector<std::string> prompts;
-  for (std::string line; std::getline(file, line);) {
-    if (line.ends_with('\r')) line.pop_back();
-    if (!line.empty()) prompts.push_back(line);
-  }
+  std::vector<std::string> prompts = file_lines(path);
+  std::erase(prompts, "");
   if (prompts.empty())
     throw Error(ErrorKind::input, fmt::format("'{}' has empty lines alone, or none", path.string()),
                 "a text file with a prompt in each line");
@@ -143,7 +136,7 @@ std::string sampling_json(const SamplingReport& report, const SamplingSettings& 
 }
 
 int sample_model(SampleSettings settings, const ParallelRun& rank) {
-  check_trained_source(settings.sampling.checkpoint, settings.sampling.run_dir);
+  check_trained_source(settings.sampling.trained);
   const std::vector<std::string> prompts = prompts_of(settings);
   const PlannedModel planned = read_planned_model(settings.plan);
   const TextLimits limits = text_limits(planned.graph);
@@ -189,17 +182,14 @@ void describe(SampleSettings& s, OptionsVisitor& visit) {
 
 void add_sample(App& app, SampleSettings& settings) {
   SamplingSettings& sampling = settings.sampling;
-  app.parallel_subcommand("sample", "continue texts by a trained model, token by token",
-                          [&settings](const ParallelRun& rank) { return sample_model(settings, rank); })
-      .argument("PLAN.h5", settings.plan,
-                "plan of the model for the ranks of this job, not necessarily the one that it was trained by")
-      .option("--checkpoint", sampling.checkpoint, "checkpoint of the model; this or --run-dir")
-      .option("--run-dir", sampling.run_dir, "folder of a run, of which the newest good checkpoint is taken")
-      .reads([&sampling] {
-        return sampling.run_dir.empty() ? std::vector<std::filesystem::path>{}
-                                        : std::vector{sampling.run_dir / "checkpoints"};
-      })
-      .option("--prompt", settings.prompts, "text to continue; may be given several times")
+  Command& command =
+      app.parallel_subcommand("sample", "continue texts by a trained model, token by token",
+                              [&settings](const ParallelRun& rank) { return sample_model(settings, rank); })
+          .argument(
+              "PLAN.h5", settings.plan,
+              "plan of the model for the ranks of this job, not necessarily the one that it was trained by");
+  add_trained_source(command, sampling.trained);
+  command.option("--prompt", settings.prompts, "text to continue; may be given several times")
       .option("--prompts", settings.prompt_file, "file with a text to continue in each line")
       .option("--tokenizer", settings.tokenizer,
               "what made the model's data of text: the converted data itself (DATA.h5), a tokenizer.json, a "

@@ -9,25 +9,24 @@
 
 namespace alpa {
 
-std::filesystem::path trained_checkpoint(const std::filesystem::path& checkpoint,
-                                         const std::filesystem::path& run_dir, const TrainRanks& ranks,
+std::filesystem::path trained_checkpoint(const TrainedSource& source, const TrainRanks& ranks,
                                          Stream& control, Log& log) {
-  if (!checkpoint.empty()) return checkpoint;
+  if (!source.checkpoint.empty()) return source.checkpoint;
   return text_of_first_rank(ranks.files, control, [&](const BytesRead& read) {
-    const auto found = newest_checkpoint(run_dir, log, read);
+    const auto found = newest_checkpoint(source.run_dir, log, read);
     if (!found)
       throw Error(ErrorKind::input,
-                  fmt::format("there is no checkpoint in '{}'", (run_dir / "checkpoints").string()),
+                  fmt::format("there is no checkpoint in '{}'", (source.run_dir / "checkpoints").string()),
                   "the --run-dir of a run that has saved one, or a file with --checkpoint");
     return found->path.string();
   });
 }
 
-void check_trained_source(const std::filesystem::path& checkpoint, const std::filesystem::path& run_dir) {
-  if (checkpoint.empty() == run_dir.empty())
+void check_trained_source(const TrainedSource& source) {
+  if (source.checkpoint.empty() == source.run_dir.empty())
     throw Error(ErrorKind::usage,
-                run_dir.empty() ? "neither --checkpoint nor --run-dir is given"
-                                : "--checkpoint and --run-dir are both given",
+                source.run_dir.empty() ? "neither --checkpoint nor --run-dir is given"
+                                       : "--checkpoint and --run-dir are both given",
                 "--checkpoint FILE for that one, or --run-dir RUN for the newest good one of a run");
 }
 

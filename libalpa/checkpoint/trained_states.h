@@ -10,14 +10,17 @@
 
 namespace alpa {
 
-/// Which checkpoint of a trained model is taken: `checkpoint` or, where that is "", the newest good one of
-/// `run_dir`. Collective. Throws Error(input) where there is none.
-std::filesystem::path trained_checkpoint(const std::filesystem::path& checkpoint,
-                                         const std::filesystem::path& run_dir, const TrainRanks&,
-                                         Stream& control, Log&);
+/// Which checkpoint of a trained model is taken.
+struct TrainedSource {
+  std::filesystem::path checkpoint = {};  ///< or, where it is "", the newest good one of
+  std::filesystem::path run_dir = {};
+};
 
 /// Throws Error(usage) unless one of them is given alone: --checkpoint, --run-dir.
-void check_trained_source(const std::filesystem::path& checkpoint, const std::filesystem::path& run_dir);
+void check_trained_source(const TrainedSource&);
+
+/// That checkpoint. Collective. Throws Error(input) where there is none.
+std::filesystem::path trained_checkpoint(const TrainedSource&, const TrainRanks&, Stream& control, Log&);
 
 /// Has each rank load its part of a checkpoint of the graph's model, `bytes` in all, with progress lines. One
 /// rank holds the file against the graph first, so that what differs is said once. Collective.

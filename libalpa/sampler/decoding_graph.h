@@ -29,7 +29,7 @@ struct DecodingGraph {
 };
 
 /// `training` may be a training graph or the forward of one. Throws Error(input) naming what stands in the
-/// way: a model that is not trained to tell the next token, attention that is not causal, an operator that
+/// way: a model that is not trained on the next token, attention that is not causal, an operator that
 /// mixes the tokens of a sequence in another way.
 DecodingGraph decoding_graph(const Graph& training, OpCatalog, std::int64_t samples, std::int64_t tokens = 1);
 

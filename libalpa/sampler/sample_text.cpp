@@ -213,15 +213,15 @@ SamplingReport sample_texts(const Plan& plan, const Graph& graph,
   if (!warning.empty() && ranks.control.rank() == 0) log.warning(warning);
   check_program(plan, graph);
   check_element_types(ranks.device, graph);
-  check_prompts(prompts, text_limits(graph));
   const std::int64_t shares = sample_shares(plan, graph), texts = std::ssize(prompts);
   const std::int64_t at_once =
       std::min(texts, settings.at_once > 0 ? settings.at_once : std::max(plan.micro_batch_samples, shares));
   const std::int64_t samples = at_once < shares ? at_once : (at_once + shares - 1) / shares * shares;
   Decoder decoder(plan, graph, samples, ranks);
+  check_prompts(prompts, {decoder.vocabulary(), decoder.sequence()});
   const std::unique_ptr<Stream> control = ranks.host.make_stream();
   SamplingReport report;
-  report.checkpoint = trained_checkpoint(settings.checkpoint, settings.run_dir, ranks, *control, log);
+  report.checkpoint = trained_checkpoint(settings.trained, ranks, *control, log);
   report.step = decoder.load(report.checkpoint, log).step;
   log.info(fmt::format("{}: step {} ('{}'), {}, {} at once, of at most {} more", plan.model_name, report.step,
                        report.checkpoint.string(), count_text(texts, "text"), at_once,

@@ -9,6 +9,7 @@
 
 #include "libalpa/base/log.h"
 #include "libalpa/base/stop_request.h"
+#include "libalpa/checkpoint/trained_states.h"
 #include "libalpa/plan/plan.h"
 #include "libalpa/runtime/train_ranks.h"
 #include "libalpa/sampler/choose_token.h"
@@ -19,8 +20,7 @@ class OptionsVisitor;
 
 /// How texts are continued.
 struct SamplingSettings {
-  std::filesystem::path checkpoint = {};  ///< or, where it is "", the newest good one of
-  std::filesystem::path run_dir = {};
+  TrainedSource trained = {};
   std::int64_t tokens = 100;  ///< at most, after each prompt
   TokenChoice choice = {};
   std::int64_t seed = 0;

@@ -92,7 +92,7 @@ EvaluationReport evaluate_checkpoint(const Plan& plan, const Graph& graph, const
   const std::int64_t count = settings.batches > 0 ? std::min(settings.batches, batches.all()) : batches.all();
 
   EvaluationReport report;
-  report.checkpoint = trained_checkpoint(settings.checkpoint, settings.run_dir, ranks, *control, log);
+  report.checkpoint = trained_checkpoint(settings.trained, ranks, *control, log);
   report.step = load_trained(report.checkpoint, graph, state_bytes(executor), ranks, *control, log,
                              [&](const BytesRead& read) {
                                return load_states(executor, graph, report.checkpoint, read);

@@ -7,6 +7,7 @@
 #include "libalpa/base/batching_policy.h"
 #include "libalpa/base/log.h"
 #include "libalpa/base/stop_request.h"
+#include "libalpa/checkpoint/trained_states.h"
 #include "libalpa/graph/graph.h"
 #include "libalpa/graph/training_options.h"
 #include "libalpa/plan/plan.h"
@@ -19,8 +20,7 @@ class OptionsVisitor;
 
 /// What is evaluated, and on what.
 struct EvaluationSettings {
-  std::filesystem::path checkpoint;  ///< or, where it is "", the newest good one of
-  std::filesystem::path run_dir;
+  TrainedSource trained = {};
   std::string data;          ///< see open_training_data()
   bool held_out = false;     ///< of the data what training leaves out; else all
   GraphBatching graphs;      ///< of a model over graphs

@@ -15,12 +15,16 @@ using Tokens = std::vector<std::int32_t>;
 class SampledTexts : public ::testing::TestWithParam<const char*> {
  protected:
   static SamplingReport sample(TrainedElsewhere& trained, const std::vector<Tokens>& prompts,
-                               SamplingSettings settings, std::optional<std::int32_t> end_of_text = {}) {
-    settings.checkpoint = trained.checkpoint();
+                               SamplingSettings settings, std::optional<std::int32_t> end_of_text = {},
+                               const std::function<void(StopRequest&)>& on_token = {}) {
+    settings.trained.checkpoint = trained.checkpoint();
     SamplingReport report;
     for_train_ranks(1, [&](const TrainRanks& ranks) {
-      report = sample_texts(trained.plan(), trained.graph(), prompts, end_of_text, settings, ranks,
-                            StopRequest(), trained.log());
+      StopRequest stop;
+      report = sample_texts(trained.plan(), trained.graph(), prompts, end_of_text, settings, ranks, stop,
+                            trained.log(), [&](std::size_t, std::int32_t) {
+                              if (on_token) on_token(stop);
+                            });
     });
     return report;
   }
@@ -72,6 +76,16 @@ TEST_F(Sampling, EndsWhereTheModelEndsTheText) {
   const SamplingReport ended = sample(trained_, {{1, 2, 3}}, greedy, all[2]);
   EXPECT_EQ(ended.texts[0].tokens, Tokens(all.begin(), end)) << "without the token that ends it";
   EXPECT_EQ(ended.texts[0].end, TextEnd::end_of_text);
+}
+
+TEST_F(Sampling, StopsBetweenTokensWithWhatThereIs) {
+  const SamplingReport stopped = sample(trained_, {{1, 2, 3}, {4}}, {.tokens = 6, .at_once = 1}, {},
+                                        [](StopRequest& stop) { stop.ask(); });
+  ASSERT_EQ(stopped.texts.size(), 2u);
+  EXPECT_EQ(stopped.texts[0].tokens.size(), 1u);
+  EXPECT_EQ(stopped.texts[0].end, TextEnd::stopped);
+  EXPECT_EQ(stopped.texts[1].tokens.size(), 0u) << "its turn has not come";
+  EXPECT_EQ(stopped.texts[1].end, TextEnd::stopped);
 }
 
 TEST_F(Sampling, RefusesPromptsThatTheModelCannotTake) {
