@@ -129,7 +129,7 @@ constexpr Thing kThings[] = {
     {"",
      "local_rank rank node_rank master_addr master_port rdzv_endpoint rdzv_backend rdzv_id "
      "dist_url init_method",
-     "leave it out: mpiexec or srun tells each rank"},
+     "leave it out: mpiexec or srun sets it for each rank"},
 
     // Files and the run
     {"out", "output output_file output_path o save outfile", ""},

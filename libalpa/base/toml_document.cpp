@@ -75,7 +75,7 @@ std::string refusal_text(const TomlNode& node, const std::string& expected) {
                      toml_value_text(node));
 }
 
-/// How a number should have been written that was not: "; write 8"; "" where nobody can tell.
+/// How a number should have been written that was not: "; write 8"; "" where that is not known.
 std::string number_hint(const TomlNode& node, bool is_integer) {
   if (node.kind == TomlKind::number && is_integer && node.number == std::floor(node.number) &&
       std::abs(node.number) < 1e15)

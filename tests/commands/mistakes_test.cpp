@@ -126,9 +126,9 @@ TEST_F(Mistakes, AreAnsweredWithThePlaceWhatWasExpectedAndWhatToTry) {
     EXPECT_EQ(row.found, row.answer);
     EXPECT_EQ(row.found_status, row.status);
     EXPECT_THAT(row.left, testing::IsEmpty());
-    const std::size_t told = row.found.find("error: ");
-    EXPECT_NE(told, std::string::npos);
-    EXPECT_EQ(told, row.found.rfind("error: "));
+    const std::size_t begin = row.found.find("error: ");
+    EXPECT_NE(begin, std::string::npos);
+    EXPECT_EQ(begin, row.found.rfind("error: "));
     EXPECT_THAT(row.found, AnyOf(HasSubstr("\n  try: "), HasSubstr("did you mean"), HasSubstr("; try: "),
                                  HasSubstr("; write "), HasSubstr("known here: "), HasSubstr("expected ")));
   }

@@ -73,8 +73,17 @@ class NvrtcProgram {
   nvrtcProgram program_ = nullptr;
 };
 
+}  // namespace
+
+std::string compiled_code(const std::string& text, int compute_capability) {
+  const SharedLibrary* const library = nvrtc();
+  return library ? NvrtcProgram(*library, text).code_for(compute_capability) : std::string();
+}
+
 // Runtimes before 12.8 load no code.
 #if CUDART_VERSION >= 12080
+namespace {
+
 /// Owns the library that it is of.
 class NvrtcKernel final : public CompiledKernel {
  public:
@@ -98,16 +107,9 @@ class NvrtcKernel final : public CompiledKernel {
   cudaLibrary_t library_ = nullptr;
   cudaKernel_t kernel_ = nullptr;
 };
-#endif
 
 }  // namespace
 
-std::string compiled_code(const std::string& text, int compute_capability) {
-  const SharedLibrary* const library = nvrtc();
-  return library ? NvrtcProgram(*library, text).code_for(compute_capability) : std::string();
-}
-
-#if CUDART_VERSION >= 12080
 std::unique_ptr<CompiledKernel> compiled_kernel(const std::string& text, const char* name) {
   int device = 0, major = 0, minor = 0;
   check_cuda(cudaGetDevice(&device), "cudaGetDevice");
