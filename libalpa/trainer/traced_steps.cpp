@@ -16,8 +16,6 @@
 namespace alpa {
 namespace {
 
-constexpr double kWorthSaying = 1.05;  ///< times as long as others, of the rank that computes longest
-
 constexpr std::int64_t kWarmUpSteps = 2;
 
 }  // namespace
@@ -88,8 +86,7 @@ std::string TracedSteps::slowest_text() const {
   for (std::size_t r = 0; r < computed_s_.size(); ++r)
     work.push_back({DeviceIndex(r), "", computed_s_[r] / steps_});
   const std::optional<Straggler> slowest = slowest_rank(work, program_);
-  const bool is_slow = slowest && slowest->ratio() >= kWorthSaying && kind_ == TimelineKind::measured;
-  return is_slow ? straggler_text(*slowest) : "";
+  return slowest && kind_ == TimelineKind::measured ? straggler_text(*slowest) : "";
 }
 
 void TracedSteps::add_between(std::int64_t step, double step_s) {

@@ -6,6 +6,11 @@
 #include "libalpa/base/units.h"
 
 namespace alpa {
+namespace {
+
+constexpr double kLeastRatio = 1.05;  // below it is noise
+
+}  // namespace
 
 double computed_s(const std::vector<TimelineRow>& rows) {
   double seconds = 0;
@@ -26,7 +31,7 @@ std::optional<Straggler> slowest_rank(const std::vector<RankWork>& ranks, const 
     const Straggler found{rank, median(std::move(others))};
     if (found.usual_s > 0 && (!slowest || found.ratio() > slowest->ratio())) slowest = found;
   }
-  return slowest;
+  return slowest && slowest->ratio() >= kLeastRatio ? slowest : std::nullopt;
 }
 
 std::string straggler_text(const Straggler& s) {

@@ -23,7 +23,8 @@ struct Straggler {
   double ratio() const { return work.computed_s / usual_s; }
 };
 
-/// nullopt where no mesh has several ranks that computed something.
+/// nullopt where no mesh has several ranks that computed something, or none of them a twentieth longer than
+/// the others.
 std::optional<Straggler> slowest_rank(const std::vector<RankWork>&, const Program&);
 
 /// "rank 3 on node02 computes 14.20 ms a step, 1.42 times as long as the other ranks of its mesh"

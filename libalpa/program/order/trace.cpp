@@ -122,9 +122,10 @@ std::string chrome_trace(TimelineKind kind, const std::vector<RankRows>& ranks, 
   TraceEvents events;
   for (const RankRows& rank : ranks) {
     name_rank(events, rank, program);
-    if (!rank.host.empty()) events.about(rank, "process_labels", "labels", rank.host);
+    std::string label = rank.host;
     if (slowest && slowest->work.rank == rank.rank)
-      events.about(rank, "process_labels", "labels", straggler_text(*slowest));
+      label += (label.empty() ? "" : "; ") + straggler_text(*slowest);
+    if (!label.empty()) events.about(rank, "process_labels", "labels", label);
     for (const TimelineRow& row : rank.rows) {
       const Segment& segment = program.meshes[row.mesh].segments[row.segment];
       events.slice(rank, row.lane, instruction_label(instruction_of(program, row), graph),

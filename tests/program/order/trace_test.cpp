@@ -161,13 +161,15 @@ TEST_F(MeasuredRanks, NameTheSlowestBesideTheOthersOfItsMesh) {
   EXPECT_THAT(straggler_text(*slowest),
               testing::AllOf(StartsWith("rank 3 on node02 computes "),
                              HasSubstr(" a step, 1.50 times as long as the other ranks of its mesh")));
+  for (RankWork& each : work) each.computed_s = each.rank == 3 ? 1.03 : 1;
+  EXPECT_FALSE(slowest_rank(work, lowered_.program).has_value()) << "that is noise";
   work.resize(1);
   EXPECT_FALSE(slowest_rank(work, lowered_.program).has_value());
 }
 
 TEST_F(MeasuredRanks, AreLabelledInATraceWhereTheyWereMeasured) {
   EXPECT_THAT(said(trace_of(lowered_, measured(), TimelineKind::measured), "process_labels", "labels"),
-              ElementsAre("3 node02", StartsWith("3 rank 3 on node02 computes ")));
+              ElementsAre(StartsWith("3 node02; rank 3 on node02 computes ")));
   EXPECT_THAT(said(trace_of(lowered_, simulated(lowered_)), "process_labels", "labels"), IsEmpty());
 }
 
