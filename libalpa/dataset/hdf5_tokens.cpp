@@ -3,6 +3,7 @@
 #include "libalpa/base/error.h"
 #include "libalpa/dataset/token_formats.h"
 #include "libalpa/h5/rows.h"
+#include "libalpa/tokenizer/tokenizer.h"
 
 namespace alpa {
 namespace {
@@ -15,10 +16,12 @@ class Hdf5Tokens final : public TokenSource {
               "store the values as '/tokens', a one-dimensional dataset of an integer type") {
     if (!rows_.is_integer() || rows_.extent().size() != 1)
       throw rows_.error("expected one dimension of integers");
+    if (has_dataset(path, "/tokenizer")) document_end_ = read_tokenizer_file(path.string()).end_of_text;
   }
 
   bool can_read_ahead() const override { return rows_.is_plain(); }
   std::int64_t held_bytes() const override { return rows_.held_bytes(); }
+  std::optional<std::int32_t> document_end() const override { return document_end_; }
   std::int64_t size() const override { return rows_.extent()[0]; }
   void read(std::int64_t first, std::span<std::int32_t> into) const override {
     rows_.read(first, static_cast<std::int64_t>(into.size()), into.data());
@@ -30,6 +33,7 @@ class Hdf5Tokens final : public TokenSource {
  private:
   std::filesystem::path path_;
   H5Rows rows_;
+  std::optional<std::int32_t> document_end_;
 };
 
 }  // namespace

@@ -115,6 +115,12 @@ void MixedTokens::read(std::int64_t first, std::span<std::int32_t> into) const {
   }
 }
 
+std::optional<std::int32_t> MixedTokens::document_end() const {
+  for (const Part& part : parts_)
+    if (const std::optional<std::int32_t> end = part.tokens->document_end()) return end;
+  return std::nullopt;
+}
+
 std::string MixedTokens::description() const {
   std::string shares;
   for (std::size_t part = 0; part < parts_.size(); ++part) {

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,6 +27,9 @@ class TokenSource {
   /// become the nearest that does, so that check_tokens() finds them. Throws Error(run_time) or Error(input)
   /// where a file cannot be read any more.
   virtual void read(std::int64_t first, std::span<std::int32_t> into) const = 0;
+
+  /// The token behind each document, where the source says so.
+  virtual std::optional<std::int32_t> document_end() const { return std::nullopt; }
 
   /// For the log, e.g. "text 'poems.txt', 163817 tokens (its bytes)".
   virtual std::string description() const = 0;

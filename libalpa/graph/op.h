@@ -139,6 +139,9 @@ struct OpDef {
   /// The ids are lengths: of this factor each sample has so many. Timings take all of it. Empty: they pick.
   std::string_view lengths_of = "";
 
+  /// The ids are where each place begins to see this factor. Timings take all of it.
+  std::string_view starts_of = "";
+
   /// "first second": does at once what these two do where the second has the first's result 0 as an operand,
   /// and nothing else has it (`with_fused_operators`). Its operands are the first's and the second's others,
   /// its results the second's and the first's others, its attributes those of whichever has some.

@@ -37,6 +37,10 @@ void describe(TrainingOptions& o, OptionsVisitor& visit) {
   visit.field("mask_token", o.mask_token,
               "masked: id that stands for a hidden token; -1 for the last id of the vocabulary",
               between(-1, kMostIds - 1));
+  visit.field("document_end", o.document_end,
+              "id behind each document, as convert writes it; causal attention then sees nothing of the "
+              "documents before; -1: of all that comes before in its sequence",
+              between(-1, kMostIds - 1));
   visit.field("precision", o.precision, "type of weights and activations",
               {{"f32", Precision::f32, "32-bit floats throughout"},
                {"bf16", Precision::bf16, "bf16 with f32 master weights and f32 accumulation"},

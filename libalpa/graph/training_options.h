@@ -29,7 +29,8 @@ struct TrainingOptions {
   std::int64_t group_samples =
       1;  ///< that batch norms or experts take together: a micro-batch has whole groups
   Objective objective = Objective::next_token;
-  std::int64_t mask_token = -1;  ///< masked: what stands for a hidden token; -1: the vocabulary's last id
+  std::int64_t mask_token = -1;    ///< masked: what stands for a hidden token; -1: the vocabulary's last id
+  std::int64_t document_end = -1;  ///< behind each document of a sequence; -1: a sequence is taken for one
   Precision precision = Precision::f32;
   double loss_scale = 65536;             ///< f16: at the start
   std::int64_t loss_scale_steps = 2000;  ///< f16: without overflow, until it is doubled

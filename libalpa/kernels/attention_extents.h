@@ -42,9 +42,27 @@ struct AttentionExtents {
   /// Of one product of queries and keys, or of scores and values.
   std::int64_t flops() const { return 2 * batch * heads * queries * keys * width; }
 
-  /// Keys of the call that a query sees at that position, counted from the first of them.
+  /// Keys of the call up to the last one that a query sees at that position, counted from the first of them.
   std::int64_t visible(std::int64_t position) const {
     return causal ? std::clamp(position + 1, std::int64_t{0}, keys) : keys;
+  }
+};
+
+/// From which key on queries see any, where a call has an operand [batch, queries] that says so.
+struct FirstKeys {
+  const std::int32_t* global = nullptr;  ///< null: from the first on
+  std::int64_t queries = 0;
+  std::int64_t origin = 0;  ///< of the call's keys
+
+  /// `at`: the operand's index; `key`: that of the keys.
+  FirstKeys(const KernelCall& call, std::size_t at, std::size_t key, const AttentionExtents& e)
+      : global(call.operands.size() > at ? call.operand<std::int32_t>(at) : nullptr),
+        queries(e.queries),
+        origin(origin_of(call.operands[key], 1)) {}
+
+  /// Counted from the first of the call's keys.
+  std::int64_t of(std::int64_t batch, std::int64_t query) const {
+    return global ? std::max<std::int64_t>(global[batch * queries + query] - origin, 0) : 0;
   }
 };
 

@@ -7,6 +7,7 @@
 
 #include "libalpa/base/checked.h"
 #include "libalpa/base/error.h"
+#include "libalpa/model/document_mask.h"
 #include "libalpa/model/frame.h"
 #include "libalpa/model/inputs.h"
 #include "libalpa/model/operator_settings.h"
@@ -35,6 +36,10 @@ class Expansion {
     try {
       for (const Step& layer : model_.layers) use_block(layer, frame);
       take_loss(frame);
+      if (model_.training.document_end >= 0 && !masks_documents_ && faults_.none())
+        faults_.add(model_.layers.back().place,
+                    "[training] document_end keeps documents apart in causal attention of the model's "
+                    "tokens, and no layer has one; expected -1");
     } catch (const BoundReached&) {
     }
     return builder_.finish();
@@ -175,22 +180,33 @@ class Expansion {
   }
 
   ValueIndex applied(const Step& step, const Frame& frame) {
-    const std::optional<std::vector<ValueIndex>> of = operands(step, frame);
+    std::optional<std::vector<ValueIndex>> of = operands(step, frame);
     std::optional<Attributes> attributes = settings(step, frame);
     if (!of || !attributes) return kPoisoned;
+    const std::string types = types_text(step, *of);
     if (op_catalog().find(step.op).random) {
       // Streams are counted even where nothing is drawn: turning one rate to 0 leaves the draws of the
       // others.
       attributes->set("stream", streams_++);
       if (of->size() == 1 && (attributes->number("rate") == 0 || !training_)) return of->front();
     }
+    if (step.op == "attention" && attributes->integer("causal", 0) != 0) mask_documents(*of, frame);
     try {
       return builder_.add(step.op, *of, *attributes, frame.below(step.as[0]));
     } catch (const Error& error) {
-      frame.fault(step.place, fmt::format("operator '{}' cannot take ({}): {}", step.op,
-                                          types_text(step, *of), error.happened()));
+      frame.fault(step.place,
+                  fmt::format("operator '{}' cannot take ({}): {}", step.op, types, error.happened()));
       return kPoisoned;
     }
+  }
+
+  /// Has tokens see those of their own document alone.
+  void mask_documents(std::vector<ValueIndex>& of, const Frame& frame) {
+    const std::int64_t end = model_.training.document_end;
+    if (end < 0) return;
+    const auto starts = document_starts(builder_, of, end, frame.below("document_starts"));
+    if (starts) of.push_back(*starts);
+    masks_documents_ = masks_documents_ || starts;
   }
 
   std::string types_text(const Step& step, const std::vector<ValueIndex>& of) const {
@@ -334,7 +350,7 @@ class Expansion {
   Weights weights_;
   std::int64_t steps_ = 0, streams_ = 0;
   ValueIndex structure_;  ///< of a model over graphs (ops/vertex.h)
-  bool is_in_vertex_ = false;
+  bool is_in_vertex_ = false, masks_documents_ = false;
 };
 
 }  // namespace

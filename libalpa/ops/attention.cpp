@@ -11,7 +11,7 @@
 namespace alpa {
 
 AttentionScratch attention_scratch(const OpCall& call) {
-  const bool gradient = call.operands.size() > 3;
+  const bool gradient = call.operands.size() > 4;
   const TensorType &query = call.operands[gradient ? 1 : 0], &key = call.operands[gradient ? 2 : 1];
   const bool convert = query.dtype != DType::f32;
   const std::int64_t width = query.shape[3], heads = query.shape[2], groups = key.shape[2];
@@ -47,15 +47,39 @@ ShardingRule rotary_rule(const OpCall& call) {
 
 namespace {
 
-std::vector<ValueIndex> attention_gradient(GraphBuilder& g, const Node& node,
-                                           std::span<const ValueIndex> dy) {
-  return g.add_all(
-      "attention_grad",
-      {dy[0], node.operands[0], node.operands[1], node.operands[2], node.results[0], node.results[1]},
-      node.attributes, node.name + ".grad");
+/// The rule of a call, with or without first keys.
+ShardingRule attention_rule(const OpCall& call) {
+  return parse_rule(call.operands.size() > 3
+                        ? "b s (g r) k, b t g k, b t g k, b s -> b s (g r) k, b (g r) s | whole k | ring t s"
+                        : "b s (g r) k, b t g k, b t g k -> b s (g r) k, b (g r) s | whole k | ring t s",
+                    call.operands);
 }
 
-/// Two products (scores, values) of 2*s*t*k per head. Of a part of the queries a causal mask leaves what the
+ShardingRule attention_grad_rule(const OpCall& call) {
+  return parse_rule(
+      call.operands.size() > 6
+          ? "b s (g r) k, b s (g r) k, b t g k, b t g k, b s (g r) k, b (g r) s, b s -> b s (g r) k, b t g "
+            "k, "
+            "b t g k | whole k | ring t s"
+          : "b s (g r) k, b s (g r) k, b t g k, b t g k, b s (g r) k, b (g r) s -> b s (g r) k, b t g k, "
+            "b t g k | whole k | ring t s",
+      call.operands);
+}
+
+std::vector<ValueIndex> attention_gradient(GraphBuilder& g, const Node& node,
+                                           std::span<const ValueIndex> dy) {
+  std::vector<ValueIndex> operands{dy[0],           node.operands[0], node.operands[1], node.operands[2],
+                                   node.results[0], node.results[1]};
+  const bool has_first_keys = node.operands.size() > 3;
+  if (has_first_keys) operands.push_back(node.operands[3]);
+  std::vector<ValueIndex> gradients =
+      g.add_all("attention_grad", std::move(operands), node.attributes, node.name + ".grad");
+  if (has_first_keys) gradients.emplace_back();
+  return gradients;
+}
+
+/// Two products (scores, values) of 2*s*t*k per head, of all keys up to the query: where documents end is not
+/// known here. Of a part of the queries a causal mask leaves what the
 /// last of them see, as they are what the others wait for: of all queries half, of keys that visit them all.
 double score_flops(const TensorType& query, const TensorType& key, const Attributes& attributes) {
   const auto queries = static_cast<double>(query.shape[1]), keys = static_cast<double>(key.shape[1]);
@@ -89,28 +113,33 @@ std::vector<ValueIndex> rotary_gradient(GraphBuilder& g, const Node& node, std::
 // [b, heads, s]. Attributes: causal (0 or 1; key t is seen by query s when t <= s, global positions), scale
 // (default 1/sqrt(k)). Keys may come in blocks: each call that accumulates takes further ones into what the
 // results hold, here by the log-sum-exp, in attention_grad by addition. A call may show a query no key at all
-// (output 0, log-sum-exp -infinity).
+// (output 0, log-sum-exp -infinity). A fourth operand [b, s] says which key is the first that a query sees,
+// global positions, never falling from query to query.
 constinit const OpDef attention{
     .name = "attention",
-    .rule = "b s (g r) k, b t g k, b t g k -> b s (g r) k, b (g r) s | whole k | ring t s",
+    .rule = "",
+    .make_rule = attention_rule,
     .result_types = "same,f32",
     .flops = attention_flops,
     .cpu_workspace_bytes = attention_workspace,
     .gradient = attention_gradient,
     .settings = "causal:flag? scale:number?",
+    .ids = 3,
+    .starts_of = "t",
     .untimed = "scale",
 };
 
-// (d output, query, key, value, output, log-sum-exp) -> d query, d key, d value
+// (d output, query, key, value, output, log-sum-exp) -> d query, d key, d value; first keys as above.
 constinit const OpDef attention_grad{
     .name = "attention_grad",
-    .rule =
-        "b s (g r) k, b s (g r) k, b t g k, b t g k, b s (g r) k, b (g r) s -> b s (g r) k, b t g k, b t g k "
-        "| whole k | ring t s",
+    .rule = "",
+    .make_rule = attention_grad_rule,
     .flops = attention_grad_flops,
     .recomputed_share = 0.2,  // the scores: one product of five
     .cpu_workspace_bytes = attention_workspace,
     .cuda_workspace_bytes = row_deltas,
+    .ids = 6,
+    .starts_of = "t",
     .internal = true,
     .untimed = "scale",
 };

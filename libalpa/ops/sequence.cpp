@@ -10,6 +10,19 @@ std::vector<ValueIndex> pool_gradient(GraphBuilder& g, const Node& node, std::sp
 
 }  // namespace
 
+// Sequences of several documents, one behind another.
+
+// tokens -> for each the place of the first one of its document, which follows the last token `end` before
+// it.
+constinit const OpDef document_starts{
+    .name = "document_starts",
+    .rule = "b s -> b s | whole s",
+    .result_types = "i32",
+    .settings = "end:count",
+    .ids = 0,
+    .untimed = "end",
+};
+
 // Sequences of different lengths, padded to s steps.
 
 // lengths -> 1 for each of the first `length` of s steps, with the attribute `mean` 1 / length; 0 beyond.

@@ -49,9 +49,10 @@ struct IndexRange {
 
 /// What an index picks from are the factors that the operand of indices lacks and the fewest tensors have:
 /// the vocabulary of an embedding or of a loss, the experts and their places of a dispatch. Tiles of them are
-/// taken to be hit by every index, which is what the busiest device sees. Lengths are whole: how much of the
-/// data is padding is not known here.
+/// taken to be hit by every index, which is what the busiest device sees. Lengths are whole and starts the
+/// first: how much of the data is padding, and where its documents end, is not known here.
 IndexRange index_range(const OperatorCase& each, std::size_t operand) {
+  if (!each.op->starts_of.empty()) return {};
   const ShardingRule rule = rule_of(*each.op, each.call());
   for (const Factor& factor : rule.factors)
     if (factor.name == each.op->lengths_of) return {factor.size, 1};

@@ -156,8 +156,10 @@ class Decoding {
       of_[node.results[0]] = of_[node.operands[0]];
       return;
     }
+    if (node.op->name == "document_starts") return;  // what is sampled is one document
     std::vector<ValueIndex> operands;
     for (const ValueIndex operand : node.operands) {
+      if (node.op->name == "attention" && operands.size() == 3) break;
       if (of_[operand] < 0)
         refuse(fmt::format("{} takes '{}', which is not there before the next token is known",
                            text_of(training_, node), value_of(training_, operand).name));
@@ -200,8 +202,8 @@ class Decoding {
   ValueIndex attend(const Node& node, const std::vector<ValueIndex>& operands) {
     if (node.attributes.integer("causal", 0) == 0)
       refuse(text_of(training_, node) + " sees what comes later (causal = 0)");
-    for (const ValueIndex operand : node.operands)
-      if (!has_places_[operand]) refuse(text_of(training_, node) + " is not of one sequence");
+    for (std::size_t i = 0; i < operands.size(); ++i)
+      if (!has_places_[node.operands[i]]) refuse(text_of(training_, node) + " is not of one sequence");
     TensorType type = builder_.type(operands[1]);
     type.shape[kSequence] = made_.sequence;
     const std::string name = fmt::format("decoding.cache.{}.", caches_++);

@@ -34,6 +34,21 @@ std::int64_t least_of(const Graph& graph, const Input& input) {
   return -1;
 }
 
+/// That documents end in the data as the model is told.
+void check_document_end(const TokenSource& tokens, std::int64_t document_end, std::int64_t vocabulary) {
+  if (document_end < 0) return;
+  if (document_end >= vocabulary)
+    throw Error(ErrorKind::input,
+                fmt::format("[training] document_end is {}, but the ids that the model takes are 0 to {}",
+                            document_end, vocabulary - 1),
+                "the id behind each document of the data, or -1 for sequences that are one");
+  if (tokens.document_end().value_or(document_end) != document_end)
+    throw Error(ErrorKind::input,
+                fmt::format("[training] document_end is {}, but documents end with {} in {}", document_end,
+                            *tokens.document_end(), tokens.description()),
+                fmt::format("document_end = {}, or other data", *tokens.document_end()));
+}
+
 TrainingData open_token_data(const std::string& data, const Graph& graph, const TrainingOptions& options,
                              double held_out_fraction) {
   const std::int64_t vocabulary = vocabulary_of(graph);
@@ -41,6 +56,7 @@ TrainingData open_token_data(const std::string& data, const Graph& graph, const 
   opened.tokens = open_tokens(data);
   opened.reader = std::make_unique<TokenBatches>(
       *opened.tokens, SampleOrder(opened.tokens->size(), options, held_out_fraction), options, vocabulary);
+  check_document_end(*opened.tokens, options.document_end, vocabulary);
   check_tokens(*opened.tokens, vocabulary);
   return opened;
 }

@@ -372,6 +372,7 @@ std::vector<OpCase> all_cases() {
   add_batch_norms(cases);
   add_recurrences(cases);
   add_vertex_cases(cases);
+  add_document_cases(cases);
   return cases;
 }
 

@@ -17,7 +17,7 @@ struct OpCase {
   /// f16 in turn, f f32, p f32 and positive, b as t but of 16 bits, i ids from -1 up to `ids`, s a scalar of
   /// type t, l logits of type t whose rows keep kLogitMargin between any two, r routes: ids below `ids`, none
   /// twice in a group (dimension 0), some of them -1, g the structure of graphs (ops/vertex.h) in groups of
-  /// the attribute size_b.
+  /// the attribute size_b, d where the document of each place of a row begins, of some `ids` places each.
   std::string operands;
   Attributes attributes;
   int ids = 0;
@@ -35,6 +35,9 @@ void add_row_cases(std::vector<OpCase>&);
 
 /// Tokens that come one at a time and several, some of which are not there.
 void add_decoding_cases(std::vector<OpCase>&);
+
+/// Sequences of several documents, shorter and longer than the blocks that kernels work in.
+void add_document_cases(std::vector<OpCase>&);
 
 /// Vertex functions: of chains, trees and graphs whose vertices have several parents.
 void add_vertex_cases(std::vector<OpCase>&);

@@ -16,7 +16,7 @@ namespace {
 
 TensorType operand_type(const std::string& word, DType dtype) {
   const char letter = word[0];
-  TensorType type{letter == 'i' || letter == 'r' || letter == 'g' ? DType::i32
+  TensorType type{std::string_view("irgd").find(letter) != std::string_view::npos ? DType::i32
                   : letter == 'b' ? (dtype == DType::f32 ? DType::bf16 : dtype)
                   : letter == 't' || letter == 's' || letter == 'l' ? dtype
                                                                     : DType::f32,
@@ -63,6 +63,18 @@ Values routes(const Shape& shape, int ids, std::uint64_t seed) {
   return values;
 }
 
+/// In each row a document begins at the first place, and at each other with a chance of 1 / `length`.
+Values document_starts(const Shape& shape, int length, std::uint64_t seed) {
+  Values starts = uniform_values(element_count(shape), 0, 1, seed);
+  const auto width = static_cast<std::size_t>(shape.back());
+  for (std::size_t i = 0; i < starts.size(); ++i) {
+    const std::size_t place = i % width;
+    const bool begins = place > 0 && starts[i] < 1.0 / length;
+    starts[i] = place == 0 ? 0 : begins ? static_cast<double>(place) : starts[i - 1];
+  }
+  return starts;
+}
+
 }  // namespace
 
 KernelRun PreparedCase::run() const {
@@ -88,6 +100,7 @@ PreparedCase prepare(const OpCase& c, DType dtype) {
                     : word[0] == 'l' ? logits(type.shape, seed)
                     : word[0] == 'r' ? routes(type.shape, c.ids, seed)
                     : word[0] == 'g' ? graph_structure(type.shape, c.attributes.integer("size_b"), seed)
+                    : word[0] == 'd' ? document_starts(type.shape, c.ids, seed)
                     : word[0] == 'p' ? uniform_values(count, 0.5, 1.5, seed)
                                      : uniform_values(count, -1, 1, seed);
     if (word[0] == 'i')

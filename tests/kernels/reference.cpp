@@ -356,6 +356,7 @@ const std::map<std::string_view, std::function<Results(const Call&)>>& meanings(
        [](const Call& c) {
          return map2(c, [](double dy, double x) { return dy * logistic(x) * (1 + x * (1 - logistic(x))); });
        }},
+      {"document_starts", document_starts_reference},
       {"rounds", rounds_reference},
       {"rounds_grad", rounds_reference},
       {"slice", slice_reference},

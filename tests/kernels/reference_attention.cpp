@@ -11,8 +11,9 @@ struct Heads {
   std::size_t b, s, heads, k, t, groups;
   bool causal;
   double scale;
+  const Values* first_keys;  ///< [b, s], where there are some
 
-  Heads(const ReferenceCall& c, std::size_t query, std::size_t key)
+  Heads(const ReferenceCall& c, std::size_t query, std::size_t key, std::size_t first)
       : b(c.extent(query, 0)),
         s(c.extent(query, 1)),
         heads(c.extent(query, 2)),
@@ -20,7 +21,8 @@ struct Heads {
         t(c.extent(key, 1)),
         groups(c.extent(key, 2)),
         causal(c.attributes.integer("causal", 0) != 0),
-        scale(c.attributes.number("scale", 1 / std::sqrt(static_cast<double>(k)))) {}
+        scale(c.attributes.number("scale", 1 / std::sqrt(static_cast<double>(k)))),
+        first_keys(c.in.size() > first ? &c.in[first] : nullptr) {}
 
   std::size_t q(std::size_t i, std::size_t row, std::size_t h, std::size_t d) const {
     return ((i * s + row) * heads + h) * k + d;
@@ -29,7 +31,9 @@ struct Heads {
     return ((i * t + row) * groups + h / (heads / groups)) * k + d;
   }
   std::size_t row(std::size_t i, std::size_t r, std::size_t h) const { return (i * heads + h) * s + r; }
-  bool sees(std::size_t r, std::size_t key) const { return !causal || key <= r; }
+  bool sees(std::size_t i, std::size_t r, std::size_t key) const {
+    return (!causal || key <= r) && (!first_keys || static_cast<double>(key) >= (*first_keys)[i * s + r]);
+  }
 
   double score(const Values& query, const Values& key, std::size_t i, std::size_t r, std::size_t h,
                std::size_t j) const {
@@ -48,15 +52,15 @@ struct Heads {
 }  // namespace
 
 ReferenceResults attention_reference(const ReferenceCall& c) {
-  const Heads a(c, 0, 1);
+  const Heads a(c, 0, 1, 3);
   Values output(c.in[0].size(), 0.0), log_sums(a.b * a.heads * a.s);
   a.for_rows([&](std::size_t i, std::size_t r, std::size_t h) {
     double sum = 0;
     for (std::size_t j = 0; j < a.t; ++j)
-      if (a.sees(r, j)) sum += std::exp(a.score(c.in[0], c.in[1], i, r, h, j));
+      if (a.sees(i, r, j)) sum += std::exp(a.score(c.in[0], c.in[1], i, r, h, j));
     log_sums[a.row(i, r, h)] = std::log(sum);
     for (std::size_t j = 0; j < a.t; ++j) {
-      if (!a.sees(r, j)) continue;
+      if (!a.sees(i, r, j)) continue;
       const double p = std::exp(a.score(c.in[0], c.in[1], i, r, h, j)) / sum;
       for (std::size_t d = 0; d < a.k; ++d) output[a.q(i, r, h, d)] += p * c.in[2][a.kv(i, j, h, d)];
     }
@@ -66,13 +70,13 @@ ReferenceResults attention_reference(const ReferenceCall& c) {
 
 ReferenceResults attention_grad_reference(const ReferenceCall& c) {
   const Values &dy = c.in[0], &query = c.in[1], &key = c.in[2], &value = c.in[3], &output = c.in[4];
-  const Heads a(c, 1, 2);
+  const Heads a(c, 1, 2, 6);
   Values dquery(query.size(), 0.0), dkey(key.size(), 0.0), dvalue(value.size(), 0.0);
   a.for_rows([&](std::size_t i, std::size_t r, std::size_t h) {
     double delta = 0;
     for (std::size_t d = 0; d < a.k; ++d) delta += dy[a.q(i, r, h, d)] * output[a.q(i, r, h, d)];
     for (std::size_t j = 0; j < a.t; ++j) {
-      if (!a.sees(r, j)) continue;
+      if (!a.sees(i, r, j)) continue;
       const double p = std::exp(a.score(query, key, i, r, h, j) - c.in[5][a.row(i, r, h)]);
       double dp = 0;
       for (std::size_t d = 0; d < a.k; ++d) dp += dy[a.q(i, r, h, d)] * value[a.kv(i, j, h, d)];
@@ -85,6 +89,17 @@ ReferenceResults attention_grad_reference(const ReferenceCall& c) {
     }
   });
   return {dquery, dkey, dvalue};
+}
+
+ReferenceResults document_starts_reference(const ReferenceCall& c) {
+  const std::size_t steps = c.extent(0, 1);
+  Values starts;
+  for (std::size_t i = 0; i < c.in[0].size(); ++i) {
+    std::size_t start = i % steps;
+    while (start > 0 && c.in[0][i / steps * steps + start - 1] != c.attributes.number("end")) --start;
+    starts.push_back(static_cast<double>(start));
+  }
+  return {starts};
 }
 
 ReferenceResults rotary_reference(const ReferenceCall& c) {

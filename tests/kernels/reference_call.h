@@ -86,6 +86,7 @@ ReferenceResults top_k_weights_grad_reference(const ReferenceCall&);
 ReferenceResults balance_loss_reference(const ReferenceCall&);
 ReferenceResults balance_loss_grad_reference(const ReferenceCall&);
 ReferenceResults dispatch_reference(const ReferenceCall&);
+ReferenceResults document_starts_reference(const ReferenceCall&);
 ReferenceResults dropped_reference(const ReferenceCall&);
 ReferenceResults error_feedback_reference(const ReferenceCall&);
 ReferenceResults combine_reference(const ReferenceCall&);

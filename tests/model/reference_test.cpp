@@ -148,6 +148,13 @@ TEST(Reference, TenStepsOfTheTinyLlamaAreThoseOfPyTorch) {
   EXPECT_EQ(run.gradients_compared(), 10 * (1 + 4 * 9 + 2));
 }
 
+/// Attention keeps the documents of a sequence apart.
+TEST(Reference, TenStepsOfTheTinyLlamaOnDocumentsAreThoseOfPyTorch) {
+  ReferenceRun run("documents");
+  run.run();
+  EXPECT_EQ(run.gradients_compared(), 2 * (1 + 4 * 9 + 2));
+}
+
 /// Each step has another number of targets.
 TEST(Reference, TenStepsOfTheTinyBertAreThoseOfPyTorch) {
   ReferenceRun run("bert");

@@ -353,6 +353,19 @@ std::vector<TinyCase> packings_of_graphs() {
   return cases;
 }
 
+/// Of sequences of several documents, of which each stage finds the starts by itself.
+std::vector<TinyCase> plans_of_documents() {
+  std::vector<TinyCase> cases{{"", "serial", 1, 4},
+                              {"", "zero-3", 2, 2},
+                              {"", "tensor", 2, 1},
+                              {"", "sequence", 2, 1},
+                              {"", "ring", 2, 2},
+                              {"", "inter-only", 2, 4, "split-1f1b", Rematerialize::selective},
+                              {"", "mixed", 4, 4}};
+  for (TinyCase& each : cases) each.model = "documents";
+  return cases;
+}
+
 /// Updates that take sums over rows and columns, of parameters that are split in every way.
 std::vector<TinyCase> adafactor_plans(Precision precision) {
   std::vector<TinyCase> cases{{"adafactor", "data-parallel", 2, 1}, {"adafactor", "zero-2", 2, 2},
@@ -373,6 +386,7 @@ INSTANTIATE_TEST_SUITE_P(ThreeAxes, SameTraining, testing::ValuesIn(three_axes()
 INSTANTIATE_TEST_SUITE_P(Networks, SameTraining, testing::ValuesIn(plans_of_networks()), kPlanName);
 INSTANTIATE_TEST_SUITE_P(Graphs, SameTraining, testing::ValuesIn(plans_of_graphs()), kPlanName);
 INSTANTIATE_TEST_SUITE_P(Packings, SameTraining, testing::ValuesIn(packings_of_graphs()), kPlanName);
+INSTANTIATE_TEST_SUITE_P(Documents, SameTraining, testing::ValuesIn(plans_of_documents()), kPlanName);
 INSTANTIATE_TEST_SUITE_P(RoundedSums, SameTrainingInBf16, testing::ValuesIn(kRoundedSums), kPlanName);
 INSTANTIATE_TEST_SUITE_P(Adafactor, SameTraining, testing::ValuesIn(adafactor_plans(Precision::f32)),
                          kPlanName);

@@ -36,6 +36,13 @@ TEST(DecodingGraph, HasTheParametersCachesAndScores) {
   EXPECT_EQ(parameter_count(decoding.graph), parameter_count(graph_of("tiny_llama")));
 }
 
+TEST(DecodingGraph, TakesWhatIsSampledForOneDocument) {
+  const DecodingGraph apart = decoding_graph(graph_of("tiny_documents"), op_catalog(), 2);
+  for (const Node& node : apart.graph.nodes) EXPECT_NE(node.op->name, "document_starts");
+  EXPECT_EQ(
+      std::ranges::count(apart.graph.nodes, "cached_attention", [](const Node& n) { return n.op->name; }), 4);
+}
+
 TEST(DecodingGraph, LeavesOutDropout) {
   const std::filesystem::path tiny = source_folder() / "tests/data/tiny_gpt.toml";
   const std::string of_tiny = "base = \"tiny_gpt.toml\"\nname = \"other\"\n";

@@ -105,7 +105,7 @@ TEST_P(ReferenceTraining, AsPyTorch) {
 std::vector<TinyCase> serial_and_mixed() {
   std::vector<TinyCase> cases;
   for (const char* model : {"gpt", "llama", "bert", "moe", "deepseek_moe", "conformer", "lstm", "gru", "vit",
-                            "wrn", "unet", "vgg", "densenet", "googlenet", "ncf", "lm1b"})
+                            "wrn", "unet", "vgg", "densenet", "googlenet", "ncf", "lm1b", "documents"})
     for (const char* method : {"serial", "mixed"})
       cases.push_back({model, method, std::string(method) == "mixed" ? 4 : 1, 4});
   // Whose batch norms take four samples together, or whose graphs are packed by twos.

@@ -23,28 +23,30 @@ constexpr float kLowest = -std::numeric_limits<float>::infinity();
 constexpr std::int64_t kRowStep = 16;
 
 /// Turns products of one query row with `count` keys into exponentials relative to the row's new maximum,
-/// rounded to `to`; `visible` of them are not masked. Returns the factor that brings older sums to that
-/// maximum.
+/// rounded to `to`; those in [from, visible) are not masked. Returns the factor that brings older sums to
+/// that maximum.
 template <class Element>
-float soften_row(float* row, Element* to, std::int64_t visible, std::int64_t count, float scale,
-                 RowState& state) {
+float soften_row(float* row, Element* to, std::int64_t from, std::int64_t visible, std::int64_t count,
+                 float scale, RowState& state) {
   const std::int64_t whole = std::min(count, (visible + kRowStep - 1) / kRowStep * kRowStep);
-  for (std::int64_t i = whole; i < count; ++i) to[i] = {};
-  if (visible == 0) return 1.0f;
+  const bool sees_any = from < visible;
+  std::fill(to, to + (sees_any ? from : count), Element{});
+  if (!sees_any) return 1.0f;
+  std::fill(to + whole, to + count, Element{});
   float maximum = state.maximum;
 #pragma omp simd reduction(max : maximum)
-  for (std::int64_t i = 0; i < whole; ++i) {
+  for (std::int64_t i = from; i < whole; ++i) {
     const float score = i < visible ? row[i] * scale : kLowest;
     row[i] = score;
     maximum = score > maximum ? score : maximum;
   }
   float sum = 0;
 #pragma omp simd reduction(+ : sum)
-  for (std::int64_t i = 0; i < whole; ++i) {
+  for (std::int64_t i = from; i < whole; ++i) {
     row[i] = fast_exp_of_softmax(row[i] - maximum);
     sum += row[i];
   }
-  round_row(row, to, whole);
+  round_row(row + from, to + from, whole - from);
   const float factor = fast_exp_of_softmax(state.maximum - maximum);
   state = {maximum, state.sum * factor + sum};
   return factor;
@@ -67,6 +69,7 @@ class ForwardBlock {
       : extents_(extents),
         scratch_(scratch),
         call_(call),
+        first_keys_(call, 3, 1, extents),
         position_(query_position(call.operands[0], call.operands[1])) {}
 
   void operator()(std::int64_t task, float* own) const {
@@ -92,22 +95,32 @@ class ForwardBlock {
     for (std::int64_t r = 0; r < query.count; ++r)
       states[r] = state_after(call_.accumulate ? log_sums[r] : kLowest);
     const std::int64_t seen = e.visible(position_ + first + query.count - 1);
-    if (call_.accumulate && seen == 0) return;
+    const std::int64_t from =
+        first_keys_.of(batch, first) / AttentionScratch::kKeyBlock * AttentionScratch::kKeyBlock;
+    if (call_.accumulate && seen <= from) return;
     if (call_.accumulate)
       resume(output, target, e.width);
-    else if (seen == 0)
+    else if (seen <= from)
       clear(output, e.width);
-    for (std::int64_t k = 0; k < seen; k += AttentionScratch::kKeyBlock) {
+    for (std::int64_t k = from; k < seen; k += AttentionScratch::kKeyBlock) {
       const std::int64_t count = std::min(AttentionScratch::kKeyBlock, seen - k);
-      add_keys(query, output, key_rows(1, batch, head, k, count, key_buffer),
-               key_rows(2, batch, head, k, count, key_buffer + scratch_.key_block), k, position_ + first,
-               tile, weights, states);
+      add_keys({query, output, states, batch, first}, key_rows(1, batch, head, k, count, key_buffer),
+               key_rows(2, batch, head, k, count, key_buffer + scratch_.key_block), k,
+               call_.accumulate || k > from, tile, weights);
     }
     finish(output, states, log_sums);
     store(output, target, e.width);
   }
 
  private:
+  /// A block of queries with what is known of them so far.
+  struct Queries {
+    HeadRows<const Element> query;
+    HeadRows<float> output;
+    RowState* states;
+    std::int64_t batch, first;
+  };
+
   HeadRows<const Element> key_rows(std::size_t operand, std::int64_t batch, std::int64_t head,
                                    std::int64_t first, std::int64_t count, float* buffer) const {
     const AttentionExtents& e = extents_;
@@ -116,24 +129,26 @@ class ForwardBlock {
         e.width, buffer);
   }
 
-  void add_keys(HeadRows<const Element> query, HeadRows<float> output, HeadRows<const Element> key,
-                HeadRows<const Element> value, std::int64_t first_key, std::int64_t position, float* tile,
-                Element* weights, RowState* states) const {
+  /// `adds`: to what the output holds.
+  void add_keys(const Queries& q, HeadRows<const Element> key, HeadRows<const Element> value,
+                std::int64_t first_key, bool adds, float* tile, Element* weights) const {
     const std::int64_t width = extents_.width;
-    const bool adds = call_.accumulate || first_key > 0;
-    multiply({query.count, key.count, width}, {{false, query.stride}, query.data},
+    multiply({q.query.count, key.count, width}, {{false, q.query.stride}, q.query.data},
              {{true, key.stride}, key.data}, 0.0f, {tile, kTileStride});
-    run_vectorized(best_instruction_set(), 0, query.count, [=, this](std::int64_t begin, std::int64_t end) {
+    run_vectorized(best_instruction_set(), 0, q.query.count, [=, this](std::int64_t begin, std::int64_t end) {
       for (std::int64_t r = begin; r < end; ++r) {
-        std::int64_t visible = extents_.causal ? position + r + 1 - first_key : key.count;
-        visible = std::clamp(visible, std::int64_t{0}, key.count);
-        const float factor = soften_row(tile + r * kTileStride, weights + r * kTileStride, visible, key.count,
-                                        extents_.scale, states[r]);
-        if (adds) scale_row(output.data + r * output.stride, factor, width);
+        const auto within = [&](std::int64_t at) {
+          return std::clamp(at - first_key, std::int64_t{0}, key.count);
+        };
+        const std::int64_t visible = extents_.causal ? within(position_ + q.first + r + 1) : key.count;
+        const float factor = soften_row(tile + r * kTileStride, weights + r * kTileStride,
+                                        within(first_keys_.of(q.batch, q.first + r)), visible, key.count,
+                                        extents_.scale, q.states[r]);
+        if (adds) scale_row(q.output.data + r * q.output.stride, factor, width);
       }
     });
-    multiply({query.count, width, key.count}, {{false, kTileStride}, weights},
-             {{false, value.stride}, value.data}, adds ? 1.0f : 0.0f, {output.data, output.stride});
+    multiply({q.query.count, width, key.count}, {{false, kTileStride}, weights},
+             {{false, value.stride}, value.data}, adds ? 1.0f : 0.0f, {q.output.data, q.output.stride});
   }
 
   void finish(HeadRows<float> output, const RowState* states, float* log_sums) const {
@@ -149,13 +164,14 @@ class ForwardBlock {
   const AttentionExtents& extents_;
   const AttentionScratch& scratch_;
   const KernelCall& call_;
+  FirstKeys first_keys_;
   std::int64_t position_;  ///< of the first query
 };
 
 }  // namespace
 
 std::unique_ptr<Kernel> attention_cpu(const KernelShape& shape) {
-  if (!types_match(shape, "ttt->tf")) return nullptr;
+  if (!types_match(shape, shape.operands.size() > 3 ? "ttti->tf" : "ttt->tf")) return nullptr;
   const AttentionExtents extents(shape.operands[0], shape.operands[1], shape.attributes);
   const AttentionScratch scratch = attention_scratch({shape.operands, shape.attributes});
   return for_attention_types(shape.operands[0].dtype, [&](auto zero, auto multiplied) {

@@ -8,10 +8,11 @@ namespace {
 constexpr std::int64_t kTileStride = AttentionScratch::kKeyBlock;
 
 /// With p = softmax row and dp = the gradient of its entries: `weights` becomes p, `gradient` p * (dp -
-/// delta) * scale, the gradient of the products of query and key. What is in `scores` and `dp` is lost.
+/// delta) * scale, the gradient of the products of query and key, both 0 but in [from, visible). What is in
+/// `scores` and `dp` is lost.
 template <class Element>
-void gradient_row(float* scores, float* dp, std::int64_t visible, std::int64_t count, float scale,
-                  float log_sum, float delta, Element* weights, Element* gradient) {
+void gradient_row(float* scores, float* dp, std::int64_t from, std::int64_t visible, std::int64_t count,
+                  float scale, float log_sum, float delta, Element* weights, Element* gradient) {
 #pragma omp simd
   for (std::int64_t i = 0; i < count; ++i) {
     const float p = fast_exp_of_softmax(scores[i] * scale - log_sum);
@@ -22,6 +23,8 @@ void gradient_row(float* scores, float* dp, std::int64_t visible, std::int64_t c
     const float d = scores[i] * (dp[i] - delta) * scale;
     dp[i] = i < visible ? d : 0.0f;
   }
+  std::fill(scores, scores + from, 0.0f);
+  std::fill(dp, dp + from, 0.0f);
   round_row(scores, weights, count);
   round_row(dp, gradient, count);
 }
@@ -45,6 +48,7 @@ class Gradient {
       : e_(extents),
         scratch_(scratch),
         call_(call),
+        first_keys_(call, 6, 2, extents),
         position_(query_position(call.operands[1], call.operands[2])) {}
 
   void run() const {
@@ -98,7 +102,7 @@ class Gradient {
   struct Queries {
     HeadRows<const Element> query, doutput;
     const float *deltas, *log_sums;
-    std::int64_t position;  ///< of its first row
+    std::int64_t batch, first;  ///< its first row
   };
 
   struct Keys {
@@ -128,8 +132,12 @@ class Gradient {
           for (std::int64_t r = begin; r < end; ++r)
             own.deltas[r] = dot(doutput.data + r * doutput.stride, output.data + r * output.stride, width);
         });
-    return {rows_as<Element>(query, e_.width, own.query), rows_as<Element>(doutput, e_.width, own.doutput),
-            own.deltas, log_sums, position_ + first};
+    return {rows_as<Element>(query, e_.width, own.query),
+            rows_as<Element>(doutput, e_.width, own.doutput),
+            own.deltas,
+            log_sums,
+            head.batch,
+            first};
   }
 
   void begin(HeadRows<float> sums, HeadRows<T> target) const {
@@ -148,7 +156,8 @@ class Gradient {
   /// Makes the softmax and the gradient of the scores of one tile; returns how many of the keys any query
   /// sees.
   std::int64_t make_tile(const Queries& q, const Keys& k, const Scratch& own) const {
-    const std::int64_t seen = std::min(k.key.count, e_.visible(q.position + q.query.count - 1) - k.first);
+    const std::int64_t seen =
+        std::min(k.key.count, e_.visible(position_ + q.first + q.query.count - 1) - k.first);
     if (seen <= 0) return 0;
     const ProductExtents extents{q.query.count, seen, e_.width};
     multiply(extents, {{false, q.query.stride}, q.query.data}, {{true, k.key.stride}, k.key.data}, 0.0f,
@@ -157,11 +166,11 @@ class Gradient {
              0.0f, {own.dp, kTileStride});
     run_vectorized(best_instruction_set(), 0, q.query.count, [=, this](std::int64_t begin, std::int64_t end) {
       for (std::int64_t r = begin; r < end; ++r) {
-        std::int64_t visible = e_.causal ? q.position + r + 1 - k.first : seen;
-        visible = std::clamp(visible, std::int64_t{0}, seen);
+        const auto within = [&](std::int64_t at) { return std::clamp(at - k.first, std::int64_t{0}, seen); };
+        const std::int64_t visible = e_.causal ? within(position_ + q.first + r + 1) : seen;
         const std::int64_t row = r * kTileStride;
-        gradient_row(own.scores + row, own.dp + row, visible, seen, e_.scale, q.log_sums[r], q.deltas[r],
-                     own.weights + row, own.gradient + row);
+        gradient_row(own.scores + row, own.dp + row, within(first_keys_.of(q.batch, q.first + r)), visible,
+                     seen, e_.scale, q.log_sums[r], q.deltas[r], own.weights + row, own.gradient + row);
       }
     });
     return seen;
@@ -197,6 +206,7 @@ class Gradient {
       for (std::int64_t first = 0; first < e_.queries; first += kQueries) {
         const std::int64_t last = std::min(first + kQueries, e_.queries) - 1;
         if (e_.visible(position_ + last) <= first_key) continue;
+        if (first_keys_.of(head.batch, first) >= first_key + keys.key.count) break;  // nor do later ones
         const Queries queries = load_queries(head, first, own);
         const std::int64_t seen = make_tile(queries, keys, own);
         add_to_keys(queries, seen, own, dkey, dvalue);
@@ -238,8 +248,9 @@ class Gradient {
     const HeadRows<float> sums = sums_of(target, e_.width, own.dquery);
     begin(sums, target);
     const Queries queries = load_queries(head, first, own);
-    const std::int64_t seen_by_last = e_.visible(queries.position + queries.query.count - 1);
-    for (std::int64_t first_key = 0; first_key < seen_by_last; first_key += kKeys) {
+    const std::int64_t seen_by_last = e_.visible(position_ + first + queries.query.count - 1);
+    const std::int64_t from = first_keys_.of(head.batch, first) / kKeys * kKeys;
+    for (std::int64_t first_key = from; first_key < seen_by_last; first_key += kKeys) {
       const Keys keys = load_keys(head, first_key, own);
       add_to_queries(keys, make_tile(queries, keys, own), own, sums);
     }
@@ -255,13 +266,14 @@ class Gradient {
   const AttentionExtents& e_;
   const AttentionScratch& scratch_;
   const KernelCall& call_;
+  FirstKeys first_keys_;
   std::int64_t position_;  ///< of the first query, counted from the first key
 };
 
 }  // namespace
 
 std::unique_ptr<Kernel> attention_grad_cpu(const KernelShape& shape) {
-  if (!types_match(shape, "tttttf->ttt")) return nullptr;
+  if (!types_match(shape, shape.operands.size() > 6 ? "tttttfi->ttt" : "tttttf->ttt")) return nullptr;
   const AttentionExtents extents(shape.operands[1], shape.operands[2], shape.attributes);
   const AttentionScratch scratch = attention_scratch({shape.operands, shape.attributes});
   return for_attention_types(shape.operands[0].dtype, [&](auto zero, auto multiplied) {

@@ -19,6 +19,23 @@ void pool_rows(const T* rows, const float* weights, std::int64_t steps, std::int
 
 }  // namespace
 
+std::unique_ptr<Kernel> document_starts_cpu(const KernelShape& shape) {
+  if (!types_match(shape, "i->i")) return nullptr;
+  const std::int64_t batch = shape.operands[0].shape[0], steps = shape.operands[0].shape[1];
+  const std::int64_t end = shape.attributes.integer("end");
+  return host_kernel([=](const KernelCall& call) {
+    const auto* token = call.operand<std::int32_t>(0);
+    auto* start = call.result<std::int32_t>(0);
+    for (std::int64_t b = 0; b < batch; ++b) {
+      std::int32_t first = 0;
+      for (std::int32_t s = 0; s < steps; ++s) {
+        *start++ = first;
+        if (*token++ == end) first = s + 1;
+      }
+    }
+  });
+}
+
 std::unique_ptr<Kernel> step_weights_cpu(const KernelShape& shape) {
   if (!types_match(shape, "i->f")) return nullptr;
   const std::int64_t batch = shape.results[0].shape[0], steps = shape.results[0].shape[1];

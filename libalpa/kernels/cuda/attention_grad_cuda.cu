@@ -14,6 +14,7 @@ __global__ void query_gradient(AttentionExtents e, GradientOperands<T> in, float
   __shared__ ScoreTile dscores;
   const QueryTile at(e, kTileRows);
   const std::int64_t row = at.first + own_row(), visible = seen_keys(e, in.position + row);
+  const std::int64_t from = first_key(in.first_keys, e, at.head.batch, row);
   const bool exists = row < e.queries;
   load(queries, at.head.queries(e, in.query, at.first), e.width);
   load(doutputs, at.head.queries(e, in.doutput, at.first), e.width);
@@ -30,7 +31,9 @@ __global__ void query_gradient(AttentionExtents e, GradientOperands<T> in, float
   VectorPart<kWidth> sums;
   if (in.resumes && exists) sums.resume(at.head.queries(e, dquery, row).data, e.width);
   const std::int64_t seen = seen_keys(e, in.position + at.first + kTileRows - 1);
-  for (std::int64_t first = 0; first < seen; first += kTileColumns) {
+  const std::int64_t begin =
+      first_key(in.first_keys, e, at.head.batch, at.first) / kTileColumns * kTileColumns;
+  for (std::int64_t first = begin; first < seen; first += kTileColumns) {
     float dweights[kColumnsPerThread], scores[kColumnsPerThread];
     __syncthreads();  // the keys before are used up
     load(columns, at.head.keys(e, in.value, first), e.width);
@@ -41,7 +44,7 @@ __global__ void query_gradient(AttentionExtents e, GradientOperands<T> in, float
     __syncthreads();
     multiply(queries, columns, scores);
     for (int j = 0; j < kColumnsPerThread; ++j) {
-      const bool is_seen = first + own_column(j) < visible;
+      const bool is_seen = first + own_column(j) >= from && first + own_column(j) < visible;
       const float weight = is_seen ? expf(scores[j] * e.scale - log_sum) : 0.0f;
       dscores[own_row()][own_column(j)] = weight * (dweights[j] - delta) * e.scale;
     }
@@ -68,11 +71,11 @@ __global__ void key_gradient(AttentionExtents e, GradientOperands<T> in, const f
     dvalues.resume(at.head.keys(e, dvalue, row).data, e.width);
   }
   const std::int64_t unseeing = in.first_to_see(e, at.first);
+  const std::int64_t end = queries_that_begin_before(in.first_keys, e, at.head.batch, at.first + kTileRows);
   for (std::int64_t shared = 0; shared < e.share; ++shared) {
     at.head.query = at.head.key * e.share + shared;
     const std::int64_t numbers = at.head.row_numbers(e);
-    for (std::int64_t first = unseeing / kTileColumns * kTileColumns; first < e.queries;
-         first += kTileColumns) {
+    for (std::int64_t first = unseeing / kTileColumns * kTileColumns; first < end; first += kTileColumns) {
       float own_weights[kColumnsPerThread], dweights[kColumnsPerThread];
       __syncthreads();  // what was in `columns` and `weights` is used up
       load(columns, at.head.queries(e, in.query, first), e.width);
@@ -80,7 +83,8 @@ __global__ void key_gradient(AttentionExtents e, GradientOperands<T> in, const f
       multiply(keys, columns, own_weights);
       for (int j = 0; j < kColumnsPerThread; ++j) {
         const std::int64_t query = first + own_column(j);
-        const bool is_seen = query < e.queries && row < seen_keys(e, in.position + query);
+        const bool is_seen = query < e.queries && row < seen_keys(e, in.position + query) &&
+                             row >= first_key(in.first_keys, e, at.head.batch, query);
         own_weights[j] = is_seen ? expf(own_weights[j] * e.scale - in.log_sums[numbers + query]) : 0.0f;
         weights[own_row()][own_column(j)] = own_weights[j];
       }
@@ -108,7 +112,7 @@ __global__ void key_gradient(AttentionExtents e, GradientOperands<T> in, const f
 template <class T, int kWidth>
 std::unique_ptr<Kernel> gradient_kernel(const AttentionExtents& e) {
   return cuda_kernel([e](const KernelCall& call, cudaStream_t stream) {
-    const GradientOperands<T> in(call);
+    const GradientOperands<T> in(call, e);
     auto* delta = static_cast<float*>(call.workspace);  // one number per row
     launch(stream, QueryTile::blocks(e, kTileRows), kTileThreads, query_gradient<T, kWidth>, e, in, delta,
            call.result<T>(0));
@@ -120,7 +124,7 @@ std::unique_ptr<Kernel> gradient_kernel(const AttentionExtents& e) {
 }  // namespace
 
 std::unique_ptr<Kernel> attention_grad_cuda(Device&, const KernelShape& shape) {
-  if (!types_match(shape, "tttttf->ttt")) return nullptr;
+  if (!types_match(shape, shape.operands.size() > 6 ? "tttttfi->ttt" : "tttttf->ttt")) return nullptr;
   if (runs_on_tensor_cores(shape)) return attention_grad_on_tensor_cores(shape);
   const AttentionExtents e(shape.operands[1], shape.operands[2], shape.attributes);
   return for_float_type(shape.operands[0].dtype, [&](auto zero) {

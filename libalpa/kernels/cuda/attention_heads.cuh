@@ -75,6 +75,30 @@ __device__ inline std::int64_t seen_keys(const AttentionExtents& e, std::int64_t
   return e.causal && position + 1 < e.keys ? position + 1 : e.keys;
 }
 
+/// The first key that a query sees, counted from the first of the call's.
+__device__ inline std::int64_t first_key(const FirstKeys& first_keys, const AttentionExtents& e,
+                                         std::int64_t batch, std::int64_t query) {
+  if (!first_keys.global || query >= e.queries) return 0;
+  const std::int64_t own = first_keys.global[batch * e.queries + query] - first_keys.origin;
+  return own > 0 ? own : 0;
+}
+
+/// How many queries begin to see before that key: the first ones.
+__device__ inline std::int64_t queries_that_begin_before(const FirstKeys& first_keys,
+                                                         const AttentionExtents& e, std::int64_t batch,
+                                                         std::int64_t key) {
+  std::int64_t begin = 0, end = e.queries;
+  if (!first_keys.global) return end;
+  while (begin < end) {
+    const std::int64_t middle = (begin + end) / 2;
+    if (first_key(first_keys, e, batch, middle) < key)
+      begin = middle + 1;
+    else
+      end = middle;
+  }
+  return begin;
+}
+
 // Of a gradient, with p = softmax weights, dp = d output value^T and delta = the product of a row of d output
 // with its output: d scores = p * (dp - delta), d query = scale * d scores key, d key = scale * d scores^T
 // query, d value = p^T d output.
@@ -82,16 +106,18 @@ template <class T>
 struct GradientOperands {
   const T *doutput, *query, *key, *value, *output;
   const float* log_sums;
+  FirstKeys first_keys;
   std::int64_t position;  ///< of the first query, counted from the first key
   bool resumes;           ///< gradients are added to what the results hold
 
-  explicit GradientOperands(const KernelCall& call)
+  GradientOperands(const KernelCall& call, const AttentionExtents& e)
       : doutput(call.operand<T>(0)),
         query(call.operand<T>(1)),
         key(call.operand<T>(2)),
         value(call.operand<T>(3)),
         output(call.operand<T>(4)),
         log_sums(call.operand<float>(5)),
+        first_keys(call, 6, 2, e),
         position(query_position(call.operands[1], call.operands[2])),
         resumes(call.accumulate) {}
 

@@ -13,7 +13,7 @@ constexpr float kLowest = -std::numeric_limits<float>::infinity(), kLog2e = 1.44
 /// hardware has.
 struct SoftmaxRows {
   float maximum[2] = {kLowest, kLowest}, sum[2] = {};  ///< sums: of this lane's columns
-  int visible[2];                                      ///< the columns that a row sees
+  int from[2], visible[2];                             ///< the columns that a row sees: [from, visible)
 
   /// Makes weights of scores, which are of columns from `first` on; `factors`: what earlier ones are
   /// multiplied by.
@@ -22,7 +22,8 @@ struct SoftmaxRows {
     float highest[2] = {maximum[0], maximum[1]};
     for (int n = 0; n < kTiles; ++n)
       for (int c = 0; c < 4; ++c) {
-        const bool is_seen = first + n * 8 + column_of_lane() + c % 2 < visible[c / 2];
+        const int column = first + n * 8 + column_of_lane() + c % 2;
+        const bool is_seen = column >= from[c / 2] && column < visible[c / 2];
         scores[n][c] = is_seen ? scores[n][c] * scale : kLowest;
         highest[c / 2] = Maximum{}(highest[c / 2], scores[n][c]);
       }
@@ -46,8 +47,8 @@ struct SoftmaxRows {
 
 template <class T, int kWidth>
 __global__ void __launch_bounds__(kBlockThreads)
-    attend_tiles(AttentionExtents e, std::int64_t position, bool resumes, const T* query, const T* key,
-                 const T* value, T* output, float* log_sums) {
+    attend_tiles(AttentionExtents e, FirstKeys first_keys, std::int64_t position, bool resumes,
+                 const T* query, const T* key, const T* value, T* output, float* log_sums) {
   constexpr int kColumns = 64;
   __shared__ SharedRows<T, kBlockRows, kWidth> keys;  // the queries first
   __shared__ SharedRows<T, kColumns, kWidth> values;
@@ -59,7 +60,11 @@ __global__ void __launch_bounds__(kBlockThreads)
   RowVectors<T, kWidth> queries;
   queries.take(keys, 0);
   __syncthreads();
-  keys.template load<kColumns>(0, at.head.keys(e, key, 0), e.width);
+  const std::int64_t seen = seen_keys(e, position + at.first + kBlockRows - 1);
+  const std::int64_t first_seen = first_key(first_keys, e, at.head.batch, at.first);
+  const bool sees_any = first_seen < seen;
+  const std::int64_t begin = sees_any ? first_seen / kColumns * kColumns : 0, end = sees_any ? seen : 0;
+  keys.template load<kColumns>(0, at.head.keys(e, key, begin), e.width);
   close_copies();
 
   SoftmaxRows rows;
@@ -68,13 +73,13 @@ __global__ void __launch_bounds__(kBlockThreads)
   for (int r = 0; r < 2; ++r) {
     const std::int64_t row = at.first + row_of_lane() + r * 8;
     rows.visible[r] = static_cast<int>(seen_keys(e, position + row));
+    rows.from[r] = static_cast<int>(first_key(first_keys, e, at.head.batch, row));
     if (resumes && row < e.queries) {
       rows.maximum[r] = log_sums[at.head.row_numbers(e) + row] * kLog2e;
       rows.sum[r] = rows.maximum[r] > kLowest && column_of_lane() == 0 ? 1.0f : 0.0f;
     }
   }
-  const std::int64_t seen = seen_keys(e, position + at.first + kBlockRows - 1);
-  for (std::int64_t first = 0; first < seen; first += kColumns) {
+  for (std::int64_t first = begin; first < end; first += kColumns) {
     values.template load<kColumns>(0, at.head.keys(e, value, first), e.width);
     close_copies();
     wait_for_copies<1>();
@@ -82,7 +87,7 @@ __global__ void __launch_bounds__(kBlockThreads)
     float scores[kColumns / 8][4], factors[2];
     queries.multiply(keys, 0, scores);
     __syncthreads();  // and used up
-    if (first + kColumns < seen)
+    if (first + kColumns < end)
       keys.template load<kColumns>(0, at.head.keys(e, key, first + kColumns), e.width);
     close_copies();
     rows.weigh(scores, static_cast<int>(first), e.scale * kLog2e, factors);
@@ -133,11 +138,12 @@ __global__ void __launch_bounds__(kBlockThreads, kWidth > 64 ? 2 : 3)
   std::int64_t first, begin, end;  // of rows, and of columns
   if constexpr (kOfQuery) {
     const QueryTile at(e, kBlockRows);
-    head = at.head, first = at.first, begin = 0, end = seen_keys(e, in.position + first + kBlockRows - 1);
+    head = at.head, first = at.first, end = seen_keys(e, in.position + first + kBlockRows - 1);
+    begin = first_key(in.first_keys, e, head.batch, first) / kColumns * kColumns;
   } else {
     const KeyTile at(e, kBlockRows);
     head = at.head, first = at.first, begin = in.first_to_see(e, first) / kColumns * kColumns,
-    end = e.queries;
+    end = queries_that_begin_before(in.first_keys, e, head.batch, first + kBlockRows);
   }
   if constexpr (kOfQuery) {
     shared.template load<kBlockRows>(0, head.queries(e, in.query, first), e.width);
@@ -161,11 +167,12 @@ __global__ void __launch_bounds__(kBlockThreads, kWidth > 64 ? 2 : 3)
     if (in.resumes) value_sums.resume(head.keys(e, static_cast<const T*>(dvalue), first), e.width);
   // What scores become weights by: of the rows where these are queries, else of the columns.
   float log_sum[2], delta[2];
-  int visible[2];
+  int from[2], visible[2];
   if constexpr (kOfQuery)
     for (int r = 0; r < 2; ++r) {
       const std::int64_t query = first + row_of_lane() + r * 8, number = head.row_numbers(e) + query;
       visible[r] = query < e.queries ? static_cast<int>(seen_keys(e, in.position + query)) : 0;
+      from[r] = static_cast<int>(first_key(in.first_keys, e, head.batch, query));
       log_sum[r] = query < e.queries ? in.log_sums[number] * kLog2e : 0.0f;
       delta[r] = query < e.queries ? deltas[number] : 0.0f;
     }
@@ -199,17 +206,20 @@ __global__ void __launch_bounds__(kBlockThreads, kWidth > 64 ? 2 : 3)
     for (int n = 0; n < kTiles; ++n)
       for (int j = 0; j < 2; ++j) {
         const std::int64_t at = column + n * 8 + column_of_lane() + j;
-        int seen_from = 0;
+        int begins_at = 0, seen_from = 0;  // keys that this query sees: [begins_at, seen_from)
         float column_sum = 0;
         if constexpr (!kOfQuery) {
           const Head from{head.batch, head.key * e.share + step / tiles, head.key};
           const std::int64_t number = from.row_numbers(e) + at;
           seen_from = at < e.queries ? static_cast<int>(seen_keys(e, in.position + at)) : 0;
+          begins_at = static_cast<int>(first_key(in.first_keys, e, head.batch, at));
           column_sum = at < e.queries ? in.log_sums[number] * kLog2e : 0.0f;
           column_delta[n][j] = at < e.queries ? deltas[number] : 0.0f;
         }
         for (int r = 0; r < 2; ++r) {
-          const bool is_seen = kOfQuery ? at < visible[r] : first + row_of_lane() + r * 8 < seen_from;
+          const std::int64_t key = first + row_of_lane() + r * 8;
+          const bool is_seen =
+              kOfQuery ? at >= from[r] && at < visible[r] : key >= begins_at && key < seen_from;
           float& weight = weights[n][2 * r + j];
           weight = is_seen ? exp2f(weight * (e.scale * kLog2e) - (kOfQuery ? log_sum[r] : column_sum)) : 0.0f;
         }
@@ -248,8 +258,9 @@ std::unique_ptr<Kernel> attention_on_tensor_cores(const KernelShape& shape) {
     using T = decltype(zero);
     return cuda_kernel([e](const KernelCall& call, cudaStream_t stream) {
       launch(stream, QueryTile::blocks(e, kBlockRows), kBlockThreads, attend_tiles<T, decltype(width)::value>,
-             e, query_position(call.operands[0], call.operands[1]), call.accumulate, call.operand<T>(0),
-             call.operand<T>(1), call.operand<T>(2), call.result<T>(0), call.result<float>(1));
+             e, FirstKeys(call, 3, 1, e), query_position(call.operands[0], call.operands[1]), call.accumulate,
+             call.operand<T>(0), call.operand<T>(1), call.operand<T>(2), call.result<T>(0),
+             call.result<float>(1));
     });
   });
 }
@@ -260,7 +271,7 @@ std::unique_ptr<Kernel> attention_grad_on_tensor_cores(const KernelShape& shape)
     using T = decltype(zero);
     return cuda_kernel([e](const KernelCall& call, cudaStream_t stream) {
       constexpr int kWidth = decltype(width)::value;
-      const GradientOperands<T> in(call);
+      const GradientOperands<T> in(call, e);
       auto* deltas = static_cast<float*>(call.workspace);  // one number per row
       launch(stream, blocks_of((e.batch * e.queries * e.heads * 32 + kThreads - 1) / kThreads), kThreads,
              row_products<T>, e, in.doutput, in.output, deltas);
