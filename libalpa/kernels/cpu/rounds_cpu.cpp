@@ -16,11 +16,14 @@ namespace alpa::ops {
 namespace {
 
 constexpr std::int64_t kPassNumbers = 128;  ///< that all functions of a pass work on in turn
+constexpr std::int64_t kVectorNumbers =
+    16;  ///< of which loops are whole multiples: what is left would go one by one
 
 /// A function of a pass, its places found.
 struct PassFunction {
   RowFunction function;
   float factor;
+  bool has_b;
   std::array<RowsAt, 3> at;  ///< a, b, to
   std::array<int, 3> lane;   ///< -1: in memory
 };
@@ -138,6 +141,7 @@ class GroupRun {
       PassFunction& of = functions[f];
       of.function = each.function;
       of.factor = each.factor;
+      of.has_b = takes_two(each.function);
       const RowPlace* const places[] = {&each.a, &each.b, &each.to};
       for (std::size_t i = 0; i < 3; ++i) {
         const bool in_lane = places[i]->in == RowPlace::In::lane;
@@ -148,14 +152,20 @@ class GroupRun {
     const std::int64_t width = pass.width;
     for_ranges(count_, row_grain(width * std::ssize(functions)), [&](std::int64_t begin, std::int64_t end) {
       alignas(64) float lanes[kMostRowLanes][kPassNumbers];
+      alignas(64) float edges[3][kPassNumbers] = {};  // in place of rows' ends, with zeros behind them
       for (std::int64_t row = begin; row < end; ++row)
         for (std::int64_t j = 0; j < width; j += kPassNumbers) {
           const std::int64_t n = std::min(kPassNumbers, width - j);
+          const std::int64_t whole = (n + kVectorNumbers - 1) / kVectorNumbers * kVectorNumbers;
           for (const PassFunction& of : functions) {
+            const auto in_memory = [&](std::size_t i) { return of.at[i].data + row * of.at[i].stride + j; };
             const auto at = [&](std::size_t i) {
-              return of.lane[i] >= 0 ? lanes[of.lane[i]] : of.at[i].data + row * of.at[i].stride + j;
+              return of.lane[i] >= 0 ? lanes[of.lane[i]] : n < whole ? edges[i] : in_memory(i);
             };
-            apply(of.function, of.factor, n, at(0), at(1), at(2));
+            if (n < whole && of.lane[0] < 0) std::copy_n(in_memory(0), n, edges[0]);
+            if (n < whole && of.has_b && of.lane[1] < 0) std::copy_n(in_memory(1), n, edges[1]);
+            apply(of.function, of.factor, whole, at(0), at(1), at(2));
+            if (n < whole && of.lane[2] < 0) std::copy_n(edges[2], n, in_memory(2));
           }
         }
     });
