@@ -2,9 +2,9 @@
 # Builds and tests everything: all tests in dev, the numerical ones with the least vector instructions too, the unit tests
 # under the sanitizers (in sanitize bad input to whole commands too, in tsan those that run threads), and the CUDA backend
 # where nvcc is found. Sets up everything it needs. With CI=true the other three take turns beside dev, one each day, and of
-# what the sanitizers test a third, the next one three days later; of what comes in eight shards and takes longest (labels
-# slow and every_model) one is run, the next one a day later; and hundreds of planned cases (label many) and, under
-# AddressSanitizer, two modules are left out: they take as long as the rest.
+# what the sanitizers test a third, the next one three days later; the least vector instructions come on the days of CUDA; of
+# what comes in eight shards and takes longest (labels slow and every_model) one is run, the next one a day later; and
+# hundreds of planned cases (label many) and, under AddressSanitizer, two modules are left out: they take as long as the rest.
 #   scripts/test.sh [dev|sanitize|tsan|cuda ...]      (default: these four, with CI=true dev and one of the others)
 #   scripts/test.sh o0 clang lto                      (every target by other compilers and flags, and the unit tests)
 set -euo pipefail
@@ -67,7 +67,8 @@ for preset in "${wanted[@]}"; do
   passed=$((passed + $(count tests) - $(count failures) - skips))
   skipped=$((skipped + skips))
   # Once more with the least vector instructions; the run before took the most that this processor has.
-  [ "$preset" != dev ] || scripts/instruction_sets.sh lowest
+  [ "$preset" != dev ] || [ "${CI:-}:${others[*]}" = true:sanitize ] || [ "${CI:-}:${others[*]}" = true:tsan ] ||
+    scripts/instruction_sets.sh lowest
 done
 passed+=' passed'
 [ ${#again[@]} = 0 ] || passed+=" (${#again[@]} at the second attempt: ${again[*]})"
