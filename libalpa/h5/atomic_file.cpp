@@ -11,6 +11,7 @@
 #include <cstring>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "libalpa/base/error.h"
 #include "libalpa/base/units.h"
@@ -22,6 +23,8 @@ namespace {
 std::filesystem::path folder_of(const std::filesystem::path& file) {
   return file.has_parent_path() ? file.parent_path() : std::filesystem::path(".");
 }
+
+constexpr const char* temporary_mark = ".partial-";  // then eight digits
 
 std::uint32_t random_word() {
   std::uint32_t word = 0;
@@ -98,7 +101,7 @@ AtomicFile::AtomicFile(std::filesystem::path target) : target_(std::move(target)
                 "give the name of a file");
   for (int attempt = 0; attempt < 16 && descriptor_ < 0; ++attempt) {
     temporary_ = target_;
-    temporary_ += fmt::format(".partial-{:08x}", random_word());
+    temporary_ += fmt::format("{}{:08x}", temporary_mark, random_word());
     // 0666: the umask decides, as for any file that a group shares.
     descriptor_ = open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (descriptor_ < 0 && errno != EEXIST) throw file_error(ErrorKind::input, "write", target_, errno);
@@ -151,6 +154,22 @@ void AtomicFile::publish() {
   const std::filesystem::path folder = folder_of(target_);
   if (const std::error_code error = sync_folder(folder))
     throw file_error(ErrorKind::run_time, "bring to disk folder", folder, error.value());
+}
+
+void remove_leftovers(const std::filesystem::path& target, Log& log) {
+  const std::string begin = target.filename().string() + temporary_mark;
+  const auto is_leftover = [&](const std::string& name) {
+    return name.starts_with(begin) && name.size() == begin.size() + 8 &&
+           name.find_first_not_of("0123456789abcdef", begin.size()) == std::string::npos;
+  };
+  std::vector<std::filesystem::path> leftovers;
+  std::error_code error;
+  for (std::filesystem::directory_iterator i(folder_of(target), error), end; !error && i != end;
+       i.increment(error))
+    if (is_leftover(i->path().filename().string())) leftovers.push_back(i->path());
+  for (const std::filesystem::path& leftover : leftovers)
+    if (std::filesystem::remove(leftover, error))
+      log.info(fmt::format("removed '{}', which was never completed", leftover.string()));
 }
 
 std::error_code make_folder(const std::filesystem::path& folder) {

@@ -4,6 +4,8 @@
 #include <string_view>
 #include <system_error>
 
+#include "libalpa/base/log.h"
+
 namespace alpa {
 
 /// A file on its way to its name. It is written beside its target under a temporary name
@@ -39,6 +41,10 @@ class AtomicFile {
   std::filesystem::path target_, temporary_;
   int descriptor_ = -1;
 };
+
+/// Removes the temporary files of `target` that processes have left which were killed, and says so. Only for
+/// who knows that no other process is writing it.
+void remove_leftovers(const std::filesystem::path& target, Log& log);
 
 /// Makes a folder, and those above it, where they are missing, and brings their names to disk. What cannot be
 /// made is the result, as std::filesystem reports it.

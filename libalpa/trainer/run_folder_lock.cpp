@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -26,10 +25,6 @@ Error cannot_lock(const fs::path& path, int error_number) {
                                                   : "choose a --run-dir that you may write to");
 }
 
-bool has_no_locks(int error_number) {
-  return error_number == ENOSYS || error_number == EOPNOTSUPP || error_number == ENOLCK;
-}
-
 }  // namespace
 
 RunFolderLock::RunFolderLock(const fs::path& run_dir, const std::string& holder, Log& log,
@@ -51,9 +46,7 @@ bool RunFolderLock::take(const TakeLock& take_lock, Log& log) {
   // Not the folder itself: network file systems lock folders for their own node alone.
   descriptor_ = open(file_.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
   if (descriptor_ < 0) throw cannot_lock(file_, errno);
-  int error_number = 0;
-  do error_number = take_lock(descriptor_, LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
-  while (error_number == EINTR);
+  const int error_number = lock_file(descriptor_, take_lock);
   if (error_number == 0 && is_in_place()) return true;
   const std::string other = holder();
   if (has_no_locks(error_number)) {
@@ -79,12 +72,7 @@ RunFolderLock::~RunFolderLock() {
   if (made_folder_) rmdir(run_dir_.c_str());  // unless something is in it
 }
 
-bool RunFolderLock::is_in_place() const {
-  struct stat ours {
-  }, named{};
-  return fstat(descriptor_, &ours) == 0 && stat(file_.c_str(), &named) == 0 && ours.st_dev == named.st_dev &&
-         ours.st_ino == named.st_ino;
-}
+bool RunFolderLock::is_in_place() const { return alpa::is_in_place(descriptor_, file_); }
 
 std::string RunFolderLock::holder() const {
   std::array<char, 256> text{};

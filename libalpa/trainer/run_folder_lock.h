@@ -1,11 +1,9 @@
 #pragma once
-#include <sys/file.h>
-
 #include <filesystem>
-#include <functional>
 #include <string>
 
 #include "libalpa/base/log.h"
+#include "libalpa/h5/file_lock.h"
 
 namespace alpa {
 
@@ -14,9 +12,6 @@ namespace alpa {
 /// anything of the folder is read.
 class RunFolderLock {
  public:
-  /// As flock(); what it returns and leaves in errno.
-  using TakeLock = std::function<int(int descriptor, int operation)>;
-
   /// Makes the folder where it is missing. `holder` is what others read, e.g. "process 4711 on node7". Throws
   /// Error(input) where another process holds the lock, the folder cannot be made or written to, or locking
   /// fails. On a file system without locks it keeps nobody out, and warns.

@@ -137,5 +137,21 @@ TEST_F(PublishText, RemovesAFileThatIsNotPublished) {
   EXPECT_THAT(names_in(folder_.path()), IsEmpty());
 }
 
+TEST_F(PublishText, IsFollowedByAnEndOfWhatWasLeftByTheKilled) {
+  publish_text(path_, "text");
+  const std::vector<std::string> others{"trace.json.partial-0123456", "trace.json.partial-012345678",
+                                        "trace.json.partial-tokenize", "trace.json2.partial-01234567"};
+  for (const std::string& name : others) publish_text(folder_.path() / name, "other");
+  publish_text(folder_.path() / "trace.json.partial-0123cdef", "left");
+  Log log("test", LogLevel::info);
+  testing::internal::CaptureStderr();
+  remove_leftovers(path_, log);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              HasSubstr("removed '" + path_.string() + ".partial-0123cdef', which was never completed"));
+  std::vector<std::string> left = others;
+  left.push_back("trace.json");
+  EXPECT_THAT(names_in(folder_.path()), ::testing::UnorderedElementsAreArray(left));
+}
+
 }  // namespace
 }  // namespace alpa
