@@ -68,12 +68,15 @@ class BpeEncoder final : public TokenEncoder {
     }
     // What waits for its end is not looked through at each piece anew.
     if (!takes_whole_documents_ && pending_.size() >= look_at_) take(ids, true);
-    if (pending_.size() + uncomposed_.size() > most_held_bytes)
+    const std::size_t held = pending_.size() + uncomposed_.size();
+    // It was looked through when it was half as long at least, and no word ended.
+    if (!takes_whole_documents_ && held > 2 * most_word_bytes) throw long_word();
+    if (held > most_held_bytes)
       throw Error(
           ErrorKind::input,
-          fmt::format("more than {} MiB of a document {}", most_held_bytes >> 20,
-                      takes_whole_documents_ ? "without its end, and this tokenizer takes each as a whole"
-                                             : "make one word"),
+          fmt::format(
+              "more than {} MiB of a document without its end, and this tokenizer takes each as a whole",
+              most_held_bytes >> 20),
           "documents of their own, e.g. JSON lines with one in each");
   }
 

@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cassert>
 #include <cstddef>
+#include <functional>
 #include <limits>
 #include <queue>
-#include <tuple>
 
 namespace alpa {
 namespace {
@@ -22,17 +23,6 @@ std::uint64_t pair_key(std::int32_t left, std::int32_t right) {
 
 /// Of Fibonacci hashing: its upper bits are well mixed.
 std::uint64_t mixed(std::uint64_t key) { return (key ^ key >> 29) * 0x9e3779b97f4a7c15u; }
-
-/// A pair that a long word has, or had.
-struct QueuedPair {
-  std::int32_t rank;
-  std::size_t at;
-  std::int32_t left, right;
-
-  bool operator>(const QueuedPair& other) const {
-    return std::tie(rank, at) > std::tie(other.rank, other.at);
-  }
-};
 
 }  // namespace
 
@@ -88,32 +78,38 @@ void BytePairs::merge_short(std::vector<std::int32_t>& word) const {
 }
 
 void BytePairs::merge_long(std::vector<std::int32_t>& word) const {
-  constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
+  constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
   constexpr std::int32_t gone = -1;  // into the token before it
-  std::vector<std::size_t> before(word.size()), behind(word.size());
-  std::priority_queue<QueuedPair, std::vector<QueuedPair>, std::greater<>> queue;
-  const auto enqueue = [&](std::size_t at) {
-    if (at == none || behind[at] == none) return;
-    const std::int32_t left = word[at], right = word[behind[at]];
-    if (const Slot* slot = find(left, right)) queue.push({slot->rank, at, left, right});
+  assert(word.size() < none);
+  const auto count = static_cast<std::uint32_t>(word.size());
+  std::vector<std::uint32_t> before(count), behind(count);
+  // Pairs that the word has, or had: the rank above, the place below.
+  std::priority_queue<std::uint64_t, std::vector<std::uint64_t>, std::greater<>> queue;
+  const auto pair_at = [&](std::uint32_t at) {
+    return at == none || behind[at] == none ? nullptr : find(word[at], word[behind[at]]);
   };
-  for (std::size_t i = 0; i < word.size(); ++i) {
+  const auto enqueue = [&](std::uint32_t at) {
+    if (const Slot* slot = pair_at(at)) queue.push(static_cast<std::uint64_t>(slot->rank) << 32 | at);
+  };
+  for (std::uint32_t i = 0; i < count; ++i) {
     before[i] = i == 0 ? none : i - 1;
-    behind[i] = i + 1 == word.size() ? none : i + 1;
+    behind[i] = i + 1 == count ? none : i + 1;
   }
-  for (std::size_t i = 0; i < word.size(); ++i) enqueue(i);
+  for (std::uint32_t i = 0; i < count; ++i) enqueue(i);
   while (!queue.empty()) {
-    const QueuedPair pair = queue.top();
+    const std::uint64_t top = queue.top();
     queue.pop();
-    const std::size_t next = behind[pair.at];
-    if (word[pair.at] != pair.left || next == none || word[next] != pair.right) continue;  // no longer there
-    word[pair.at] = find(pair.left, pair.right)->merged;
+    const auto at = static_cast<std::uint32_t>(top);
+    const Slot* const pair = pair_at(at);
+    if (!pair || static_cast<std::uint64_t>(pair->rank) != top >> 32) continue;  // no longer there
+    const std::uint32_t next = behind[at];
+    word[at] = pair->merged;
     word[next] = gone;
-    behind[pair.at] = behind[next];
-    if (behind[next] != none) before[behind[next]] = pair.at;
+    behind[at] = behind[next];
+    if (behind[next] != none) before[behind[next]] = at;
     behind[next] = none;
-    enqueue(before[pair.at]);
-    enqueue(pair.at);
+    enqueue(before[at]);
+    enqueue(at);
   }
   std::erase(word, gone);
 }

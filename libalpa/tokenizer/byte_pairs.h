@@ -18,7 +18,8 @@ class BytePairs {
   /// Of pairs that are there twice the last counts. Ids are from 0 on.
   explicit BytePairs(std::span<const BytePair> pairs);
 
-  /// In a time that grows little faster than the word (n log n).
+  /// Of less than 2^32 tokens, in a time that grows little faster than the word (n log n), and with up to 36
+  /// bytes of memory for each.
   void merge(std::vector<std::int32_t>& word) const;
 
  private:

@@ -15,8 +15,8 @@ enum class SpecialTokens {
   are_taken  ///< for texts that one has written oneself, e.g. a prompt
 };
 
-/// Makes ids of documents that come in pieces; memory is bounded by the longest word, or for some tokenizers
-/// by the longest document (64 MiB).
+/// Makes ids of documents that come in pieces; memory is bounded by the longest word (4 MiB), or for some
+/// tokenizers by the longest document (64 MiB).
 class TokenEncoder {
  public:
   virtual ~TokenEncoder() = default;

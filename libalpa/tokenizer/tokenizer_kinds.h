@@ -6,7 +6,7 @@
 
 namespace alpa {
 
-/// What an encoder holds at most of a word, or of a document that it takes whole.
+/// The longest document of tokenizers that take each as a whole.
 inline constexpr std::size_t most_held_bytes = 64 << 20;
 
 std::unique_ptr<Tokenizer> make_byte_tokenizer();

@@ -1,11 +1,19 @@
 #include "libalpa/tokenizer/word_tokens.h"
 
+#include <fmt/core.h>
+
 namespace alpa {
 namespace {
 
 constexpr std::size_t longest_known = 32, most_known = 1 << 17;
 
 }  // namespace
+
+Error long_word() {
+  return Error(ErrorKind::input,
+               fmt::format("more than {} MiB of a document make one word", most_word_bytes >> 20),
+               "break it by spaces or ends of lines, or leave the document out where it is no text");
+}
 
 void WordTokens::append(std::string_view word, std::vector<std::int32_t>& ids) {
   if (word.size() == 1) return ids.push_back(merges_.bytes[static_cast<unsigned char>(word[0])]);
@@ -35,6 +43,7 @@ void WordTokens::find(std::string_view word) {
     word_.assign(1, whole->second);
     return;
   }
+  if (word.size() > most_word_bytes) throw long_word();
   word_.clear();
   for (const char c : word) word_.push_back(merges_.bytes[static_cast<unsigned char>(c)]);
   merges_.pairs.merge(word_);

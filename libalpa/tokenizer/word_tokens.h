@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "libalpa/base/error.h"
 #include "libalpa/tokenizer/byte_pairs.h"
 
 namespace alpa {
@@ -25,11 +26,18 @@ struct WordMerges {
   TextMap<std::int32_t> whole;  ///< words that are tokens as they are
 };
 
+/// The longest word whose pairs are merged, so that this takes less than 256 MiB of memory.
+inline constexpr std::size_t most_word_bytes = 4 << 20;
+
+/// Error(input) of a longer one.
+Error long_word();
+
 /// The tokens of words, those of frequent short ones from memory. For one thread.
 class WordTokens {
  public:
   explicit WordTokens(const WordMerges& merges) : merges_(merges) {}
 
+  /// Throws long_word().
   void append(std::string_view word, std::vector<std::int32_t>& ids);
 
  private:

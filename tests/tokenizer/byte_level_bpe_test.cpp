@@ -138,12 +138,22 @@ TEST(ByteLevelBpe, RefusesAWordThatDoesNotEnd) {
   const auto tokenizer = stored_tokenizer("gpt2");
   const auto encoder = tokenizer->encoder();
   Ids ids;
-  const std::string piece(8 << 20, 'x');
+  const std::string piece(1 << 20, 'x');
   EXPECT_THAT(
       [&] {
         for (int i = 0; i < 9; ++i) encoder->add(piece, ids);
       },
-      ThrowsMessage<Error>(HasSubstr("more than 64 MiB of a document make one word")));
+      ThrowsMessage<Error>(HasSubstr("more than 4 MiB of a document make one word")));
+}
+
+TEST(ByteLevelBpe, TakesWordsUpTo4MiB) {
+  const auto tokenizer = stored_tokenizer("gpt2");
+  for (const char byte : {'x', '\xff'}) {
+    const std::string longest(4 << 20, byte);
+    EXPECT_EQ(tokenizer->decode(tokenizer->encode(longest)), longest);
+    EXPECT_THAT([&] { tokenizer->encode(longest + byte); },
+                ThrowsMessage<Error>(HasSubstr("more than 4 MiB of a document make one word")));
+  }
 }
 
 }  // namespace
