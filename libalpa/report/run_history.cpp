@@ -3,7 +3,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
+#include <cstring>
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -11,6 +13,7 @@
 
 #include "libalpa/base/error.h"
 #include "libalpa/base/median.h"
+#include "libalpa/base/unreadable_file.h"
 
 namespace alpa {
 namespace {
@@ -85,9 +88,7 @@ RunHistory RunHistory::thinned(std::size_t most) const {
 
 RunHistory read_run_history(const std::filesystem::path& path) {
   std::ifstream in(path);
-  if (!in)
-    throw Error(ErrorKind::input, fmt::format("cannot read '{}'", path.string()),
-                "the folder of a run, as alpa-train was given it with --run-dir");
+  if (!in) throw unreadable_file(path, std::strerror(errno));
   RunHistory run;
   std::string text;
   for (std::int64_t row = 1; std::getline(in, text); ++row) {

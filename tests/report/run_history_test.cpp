@@ -56,6 +56,8 @@ TEST_F(RunHistories, NameALineThatIsNoStep) {
               ThrowsMessage<Error>(HasSubstr("line 2: expected an object")));
   EXPECT_THAT([&] { read("{\"step\":2}\n{\"step\":2}\n"); }, ThrowsMessage<Error>(HasSubstr("line 2")));
   EXPECT_THAT([&] { read(""); }, ThrowsMessage<Error>(HasSubstr("has no step yet")));
+  EXPECT_THAT([] { read_run_history("nowhere/metrics.jsonl"); },
+              ThrowsMessage<Error>(HasSubstr("cannot read 'nowhere/metrics.jsonl': No such file")));
 }
 
 TEST_F(RunHistories, AreThinnedToMeansAndSums) {
