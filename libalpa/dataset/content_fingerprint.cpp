@@ -45,6 +45,10 @@ std::string content_fingerprint(const TokenSource& source) {
     source.read(first, tokens);
     digest.add(tokens.data(), tokens.size() * sizeof tokens[0]);
   }
+  for (const TokenSource* part : source.parts()) {
+    const std::string of_part = content_fingerprint(*part);
+    digest.add(of_part.data(), of_part.size());
+  }
   return digest.text();
 }
 

@@ -9,7 +9,8 @@ namespace alpa {
 
 /// Digest of what data holds, whatever file it is in: bytes of a text are the same as a token file of them.
 /// All of short data counts; of data of more than 2^22 tokens, or rows of more than 64 MiB together, pieces
-/// that are spread evenly, first and last among them. Throws as read() does.
+/// that are spread evenly, first and last among them, and of a mix those of each of its parts too. Throws as
+/// read() does.
 std::string content_fingerprint(const TokenSource&);
 std::string content_fingerprint(ArraySource&);
 

@@ -121,6 +121,12 @@ std::optional<std::int32_t> MixedTokens::document_end() const {
   return std::nullopt;
 }
 
+std::vector<const TokenSource*> MixedTokens::parts() const {
+  std::vector<const TokenSource*> sources;
+  for (const Part& part : parts_) sources.push_back(part.tokens.get());
+  return sources;
+}
+
 std::string MixedTokens::description() const {
   std::string shares;
   for (std::size_t part = 0; part < parts_.size(); ++part) {

@@ -31,6 +31,7 @@ class MixedTokens final : public TokenSource {
   std::int64_t held_bytes() const override;
   void read(std::int64_t first, std::span<std::int32_t> into) const override;
   std::optional<std::int32_t> document_end() const override;
+  std::vector<const TokenSource*> parts() const override;
   std::string description() const override;
 
  private:

@@ -10,6 +10,10 @@
 namespace alpa {
 
 void check_tokens(const TokenSource& source, std::int64_t vocabulary) {
+  if (const std::vector<const TokenSource*> parts = source.parts(); !parts.empty()) {
+    for (const TokenSource* part : parts) check_tokens(*part, vocabulary);
+    return;
+  }
   constexpr std::int64_t piece_tokens = 1 << 16, most_pieces = 1 << 10;
   const std::int64_t pieces = (source.size() + piece_tokens - 1) / piece_tokens;
   const std::int64_t looked_at = std::min(pieces, most_pieces);

@@ -31,12 +31,15 @@ class TokenSource {
   /// The token behind each document, where the source says so.
   virtual std::optional<std::int32_t> document_end() const { return std::nullopt; }
 
+  /// The sources that it is mixed of; none where it is one.
+  virtual std::vector<const TokenSource*> parts() const { return {}; }
+
   /// For the log, e.g. "text 'poems.txt', 163817 tokens (its bytes)".
   virtual std::string description() const = 0;
 };
 
 /// Looks for tokens outside [0, vocabulary): at all of them, or in sources of more than 2^26 tokens at 2^26
-/// spread evenly. Throws Error(input) that names the first.
+/// spread evenly; of a mix in each of its parts. Throws Error(input) that names the first.
 void check_tokens(const TokenSource&, std::int64_t vocabulary);
 
 /// The same for tokens that were read from `first` on.

@@ -2,9 +2,11 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <map>
 
 #include "libalpa/base/error.h"
+#include "libalpa/dataset/content_fingerprint.h"
 #include "libalpa/dataset/open_tokens.h"
 #include "libalpa/h5/rows_writer.h"
 #include "tests/dataset/small_sources.h"
@@ -86,6 +88,36 @@ TEST_F(Mix, RepeatsWhatMayBeRepeated) {
   for (std::size_t part = 0; part < 120; ++part)
     if (whole[64 * part] == 'b') of_b += whole[64 * part + 1];
   EXPECT_EQ(of_b, "012345678901234567890123456789");
+}
+
+/// Tokens 0, but for one.
+class OneOther final : public TokenSource {
+ public:
+  explicit OneOther(std::int64_t size, std::int64_t other = -1) : size_(size), other_(other) {}
+  std::int64_t size() const override { return size_; }
+  void read(std::int64_t first, std::span<std::int32_t> into) const override {
+    std::ranges::fill(into, 0);
+    if (other_ >= first && other_ < first + std::ssize(into))
+      into[static_cast<std::size_t>(other_ - first)] = 9;
+  }
+  std::string description() const override { return "all the same"; }
+
+ private:
+  std::int64_t size_, other_;
+};
+
+TEST_F(Mix, IsLookedThroughAndKnownByItsSmallPartsToo) {
+  const auto with_other = [](std::int64_t other) {
+    std::vector<MixedTokens::Part> parts;
+    parts.push_back({std::make_unique<OneOther>(1 << 30), "large", 999, 1});
+    parts.push_back({std::make_unique<OneOther>(1 << 20, other), "small", 1, 1});
+    return MixedTokens("mix", std::move(parts));
+  };
+  EXPECT_NO_THROW(check_tokens(with_other(-1), 9));
+  EXPECT_THAT([&] { check_tokens(with_other(1000), 9); }, ThrowsMessage<Error>(HasSubstr("token 1000 is 9")));
+  EXPECT_EQ(content_fingerprint(with_other(1000)), content_fingerprint(with_other(1000)));
+  EXPECT_NE(content_fingerprint(with_other(1000)), content_fingerprint(with_other(1'000'000)));
+  EXPECT_NE(content_fingerprint(with_other(1000)), content_fingerprint(with_other(1001)));
 }
 
 TEST_F(Mix, NamesTheFilesThatItReads) {
