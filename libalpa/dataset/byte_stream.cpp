@@ -5,6 +5,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "libalpa/base/error.h"
+#include "libalpa/base/unreadable_file.h"
 
 namespace alpa {
 namespace {
@@ -44,8 +46,7 @@ struct ByteStream::Open {
 
 ByteStream::ByteStream(const std::filesystem::path& path)
     : path_(path), file_bytes_(InputFile(path).bytes()), open_(new Open{gzopen(path.c_str(), "rbe")}) {
-  if (!open_->file)
-    throw Error(ErrorKind::input, fmt::format("cannot read '{}'", path.string()), "check the path");
+  if (!open_->file) throw unreadable_file(path, std::strerror(errno));
   gzbuffer(open_->file, piece_bytes);
 }
 
@@ -64,6 +65,18 @@ std::size_t ByteStream::read(char* into, std::size_t most) {
                             fault == Z_BUF_ERROR ? "its compressed content does not end" : said),
                 "copy or make it again");
   return static_cast<std::size_t>(got);
+}
+
+void ByteStream::skip(std::int64_t bytes) {
+  if (!is_compressed() && gzseek(open_->file, bytes, SEEK_CUR) >= 0) return;
+  std::vector<char> piece(piece_bytes);
+  while (bytes > 0) {
+    const std::size_t got = read(piece.data(), static_cast<std::size_t>(std::min(bytes, std::ssize(piece))));
+    if (got == 0)
+      throw Error(ErrorKind::run_time, fmt::format("'{}' is shorter than it was", path_.string()),
+                  "leave the data as it is while it is read");
+    bytes -= static_cast<std::int64_t>(got);
+  }
 }
 
 std::int64_t ByteStream::bytes_taken() const { return gzoffset(open_->file); }

@@ -26,6 +26,9 @@ class ByteStream {
   /// As many as there are, at most `most`; 0 at the end only.
   std::size_t read(char* into, std::size_t most);
 
+  /// Leaves out the next `bytes`, which must be there; what is compressed is uncompressed up to there.
+  void skip(std::int64_t bytes);
+
   std::int64_t file_bytes() const { return file_bytes_; }
   std::int64_t bytes_taken() const;  ///< of the file as it lies on disk
 

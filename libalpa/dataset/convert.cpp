@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "libalpa/base/error.h"
+#include "libalpa/base/fingerprint.h"
 #include "libalpa/base/units.h"
 #include "libalpa/dataset/byte_stream.h"
 #include "libalpa/dataset/converted_file.h"
@@ -102,17 +103,26 @@ struct AskedTokenizer {
   std::optional<std::int32_t> end_of_text;
 };
 
+/// What stands for all that tokens depend on beside the texts.
+std::string maker_sign(const AskedTokenizer& asked, const std::string& field) {
+  return fingerprint(
+      fmt::format("{}\n{}\n{}", fingerprint(asked.file.content), asked.end_of_text.value_or(-1), field));
+}
+
 void convert_texts(const ConvertSettings& settings, const Provenance& provenance, Log& log) {
   const AskedTokenizer asked(settings.tokenizer.empty() ? "bytes" : settings.tokenizer, settings);
   const std::vector<TextFile> files = text_files(settings, log);
-  const fs::path scratch = folder_of(settings.out);
+  const auto write = [&](const TokenSource& tokens) {
+    convert_tokens(tokens, asked.made_by(), settings, provenance, log);
+  };
   // The bytes of one text are in its file already.
-  const bool is_plain =
-      files.size() == 1 && !files[0].has_json_lines && asked.file.content == "bytes" && !asked.end_of_text;
-  const std::unique_ptr<TokenSource> tokens =
-      is_plain ? open_text_tokens(open_uncompressed(files[0].path, scratch, log))
-               : encode_texts(files, *asked.tokenizer, asked.end_of_text, settings, scratch, log);
-  convert_tokens(*tokens, asked.made_by(), settings, provenance, log);
+  if (files.size() == 1 && !files[0].has_json_lines && asked.file.content == "bytes" && !asked.end_of_text)
+    return write(*open_text_tokens(open_uncompressed(files[0].path, folder_of(settings.out), log)));
+  PartialTokens tokens(settings.out, asked.tokenizer->vocabulary(), maker_sign(asked, settings.field), log);
+  remove_leftovers(settings.out, log);
+  if (settings.hold_out > 0) remove_leftovers(hold_out_file(settings), log);
+  write(*encode_texts(files, *asked.tokenizer, asked.end_of_text, settings.field, tokens, log));
+  tokens.drop_record();
 }
 
 /// Of tokens that are there: what --tokenizer says made them, else what their file says. Where documents end

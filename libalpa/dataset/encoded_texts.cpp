@@ -2,7 +2,9 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <charconv>
+#include <numeric>
 #include <utility>
 
 #include "libalpa/base/byte_progress.h"
@@ -10,7 +12,6 @@
 #include "libalpa/base/units.h"
 #include "libalpa/dataset/byte_stream.h"
 #include "libalpa/dataset/json_field.h"
-#include "libalpa/dataset/packed_tokens.h"
 #include "libalpa/dataset/text_lines.h"
 #include "libalpa/dataset/token_formats.h"
 
@@ -19,37 +20,7 @@ namespace {
 
 constexpr std::size_t text_piece_bytes = 256 << 10, most_json_line_bytes = 256 << 20, kept_ids = 1 << 16;
 
-/// Tokens on their way into a scratch file, no wider than the vocabulary takes.
-class TokenScratch {
- public:
-  TokenScratch(std::int64_t vocabulary, const std::filesystem::path& folder)
-      : type_(vocabulary <= 1 << 8    ? PackedType::u8
-              : vocabulary <= 1 << 16 ? PackedType::u16
-                                      : PackedType::u32),
-        file_(folder) {}
-
-  void append(const std::vector<std::int32_t>& ids) {
-    const auto width = static_cast<int>(packed_bytes(type_));
-    packed_.clear();
-    for (const std::int32_t id : ids)
-      for (int i = 0; i < width; ++i)
-        packed_.push_back(static_cast<char>(static_cast<std::uint32_t>(id) >> (8 * i)));
-    file_.append(packed_);
-    count_ += std::ssize(ids);
-  }
-
-  PackedTokens finished(const std::filesystem::path& name) {
-    return PackedTokens(file_.finished(name), type_, 0, count_, "text");
-  }
-
- private:
-  PackedType type_;
-  ScratchFile file_;
-  std::string packed_;
-  std::int64_t count_ = 0;
-};
-
-/// Tokens in a scratch file, and what they were made of.
+/// Tokens in a file beside --out, and what they were made of.
 class EncodedTexts final : public TokenSource {
  public:
   EncodedTexts(PackedTokens tokens, std::string description)
@@ -64,11 +35,15 @@ class EncodedTexts final : public TokenSource {
   std::string description_;
 };
 
-/// Gives documents to an encoder, and its tokens to a scratch file.
+/// Gives documents to an encoder, and its tokens to a file, and knows the place between documents that it has
+/// reached.
 class DocumentEncoder {
  public:
-  DocumentEncoder(const Tokenizer& tokenizer, std::optional<std::int32_t> end_of_text, TokenScratch& scratch)
-      : encoder_(tokenizer.encoder()), end_of_text_(end_of_text), scratch_(scratch) {}
+  DocumentEncoder(const Tokenizer& tokenizer, std::optional<std::int32_t> end_of_text, PartialTokens& tokens,
+                  const TextPlace& begin)
+      : encoder_(tokenizer.encoder()), end_of_text_(end_of_text), tokens_(tokens), place_(begin) {}
+
+  const TextPlace& place() const { return place_; }
 
   void add(std::string_view text) {
     is_empty_ = is_empty_ && text.empty();
@@ -81,26 +56,50 @@ class DocumentEncoder {
   /// Of a document without a byte nothing is left.
   void end_document() {
     encoder_->end(ids_);
-    if (std::exchange(is_empty_, true)) return;
-    if (end_of_text_) ids_.push_back(*end_of_text_);
-    ++documents_;
-    if (ids_.size() >= kept_ids) flush();
+    if (!std::exchange(is_empty_, true)) {
+      if (end_of_text_) ids_.push_back(*end_of_text_);
+      ++place_.documents;
+      if (ids_.size() >= kept_ids) flush();
+    }
+    place_.tokens = tokens_.count() + std::ssize(ids_);
   }
 
+  /// So much of the file is before the place.
+  void reach(std::int64_t lines, std::int64_t bytes) {
+    place_.lines = lines;
+    place_.bytes = bytes;
+    record_if_due();
+  }
+
+  void end_file() {
+    ++place_.file;
+    place_.lines = place_.bytes = 0;
+    record_if_due();
+  }
+
+  PackedTokens finished() {
+    flush();
+    return tokens_.finished(place_);
+  }
+
+ private:
   void flush() {
-    scratch_.append(ids_);
+    tokens_.append(ids_);
     ids_.clear();
   }
 
-  std::int64_t documents() const { return documents_; }
+  void record_if_due() {
+    if (!tokens_.record_is_due()) return;
+    flush();
+    tokens_.record(place_);
+  }
 
- private:
   std::unique_ptr<TokenEncoder> encoder_;
   std::optional<std::int32_t> end_of_text_;
-  TokenScratch& scratch_;
+  PartialTokens& tokens_;
+  TextPlace place_;
   std::vector<std::int32_t> ids_;
   bool is_empty_ = true;
-  std::int64_t documents_ = 0;
 };
 
 /// Adds the bytes of a file to a progress as they are taken, compressed or not.
@@ -108,6 +107,7 @@ class FileProgress {
  public:
   explicit FileProgress(ByteProgress& progress) : progress_(progress) {}
 
+  void begins_at(std::int64_t bytes) { progress_.was_done(reported_ = bytes); }
   void reached(std::int64_t bytes) { progress_.add(bytes - std::exchange(reported_, bytes)); }
 
  private:
@@ -128,6 +128,10 @@ void encode_document(const TextFile& file, DocumentEncoder& encoder, FileProgres
 void encode_json_lines(const TextFile& file, const std::string& field, DocumentEncoder& encoder,
                        FileProgress progress) {
   TextLines lines(file.path, "documents in lines of their own", most_json_line_bytes);
+  if (const TextPlace& place = encoder.place(); place.lines > 0) {
+    lines.skip(place.lines, place.bytes);
+    progress.begins_at(lines.bytes_taken());
+  }
   while (std::optional<std::string_view> line = lines.next()) {
     if (lines.number() == 1) line->remove_prefix(byte_order_mark(*line));
     if (line->find_first_not_of(" \t") == std::string_view::npos) continue;
@@ -140,6 +144,7 @@ void encode_json_lines(const TextFile& file, const std::string& field, DocumentE
               encoder.add(found.text);
               encoder.end_document();
             });
+    encoder.reach(lines.number(), lines.position());
     progress.reached(lines.bytes_taken());
   }
 }
@@ -163,29 +168,30 @@ std::optional<std::int32_t> end_of_text_id(const Tokenizer& tokenizer, std::opti
 }
 
 std::unique_ptr<TokenSource> encode_texts(const std::vector<TextFile>& files, const Tokenizer& tokenizer,
-                                          std::optional<std::int32_t> end_of_text,
-                                          const ConvertSettings& settings,
-                                          const std::filesystem::path& scratch_folder, Log& log) {
-  std::int64_t bytes = 0;
-  for (const TextFile& file : files) bytes += InputFile(file.path).bytes();
-  ByteProgress progress(fmt::format("making tokens of {}", count_text(std::ssize(files), "file")), bytes,
-                        log);
-  TokenScratch scratch(tokenizer.vocabulary(), scratch_folder);
-  DocumentEncoder encoder(tokenizer, end_of_text, scratch);
-  for (const TextFile& file : files)
-    in_step([&] { return fmt::format("making tokens of '{}'", file.path.string()); },
+                                          std::optional<std::int32_t> end_of_text, const std::string& field,
+                                          PartialTokens& tokens, Log& log) {
+  std::vector<std::int64_t> bytes;
+  for (const TextFile& file : files) bytes.push_back(InputFile(file.path).bytes());
+  DocumentEncoder encoder(tokenizer, end_of_text, tokens, tokens.begin(files));
+  const auto first = static_cast<std::size_t>(encoder.place().file);
+  ByteProgress progress(fmt::format("making tokens of {}", count_text(std::ssize(files), "file")),
+                        std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0}), log);
+  progress.was_done(std::accumulate(bytes.begin(), bytes.begin() + encoder.place().file, std::int64_t{0}));
+  for (std::size_t i = first; i < files.size(); ++i)
+    in_step([&] { return fmt::format("making tokens of '{}'", files[i].path.string()); },
             [&] {
-              if (file.has_json_lines)
-                encode_json_lines(file, settings.field, encoder, FileProgress(progress));
+              tokens.file_begins(encoder.place());
+              if (files[i].has_json_lines)
+                encode_json_lines(files[i], field, encoder, FileProgress(progress));
               else
-                encode_document(file, encoder, FileProgress(progress));
+                encode_document(files[i], encoder, FileProgress(progress));
+              encoder.end_file();
             });
-  encoder.flush();
-  PackedTokens tokens = scratch.finished(files.front().path);
-  std::string description = fmt::format("{} of {}, {} ({})", count_text(encoder.documents(), "document"),
-                                        count_text(std::ssize(files), "file"),
-                                        count_text(tokens.size(), "token"), tokenizer.description());
-  return std::make_unique<EncodedTexts>(std::move(tokens), std::move(description));
+  PackedTokens made = encoder.finished();
+  std::string description = fmt::format(
+      "{} of {}, {} ({})", count_text(encoder.place().documents, "document"),
+      count_text(std::ssize(files), "file"), count_text(made.size(), "token"), tokenizer.description());
+  return std::make_unique<EncodedTexts>(std::move(made), std::move(description));
 }
 
 }  // namespace alpa

@@ -29,6 +29,12 @@ std::optional<std::string_view> TextLines::next() {
   return line;
 }
 
+void TextLines::skip(std::int64_t lines, std::int64_t bytes) {
+  stream_.skip(bytes);
+  number_ = lines;
+  read_ = bytes;
+}
+
 Error TextLines::error(const std::string& what, const std::string& hint) const {
   return Error(ErrorKind::input, fmt::format("'{}', line {}: {}", path_.string(), number_, what), hint);
 }
@@ -45,6 +51,7 @@ bool TextLines::fill(std::size_t& looked) {
   buffer_.resize(std::max<std::size_t>(2 * filled_, 1 << 16), '\0');
   const std::size_t got = stream_.read(buffer_.data() + filled_, buffer_.size() - filled_);
   filled_ += got;
+  read_ += static_cast<std::int64_t>(got);
   return got > 0;
 }
 

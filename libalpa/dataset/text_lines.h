@@ -20,7 +20,14 @@ class TextLines {
   /// The next line, until the one after it is asked for; nullopt at the end. Throws Error(input).
   std::optional<std::string_view> next();
 
+  /// Leaves out so many lines, which are so long together. Before the first next().
+  void skip(std::int64_t lines, std::int64_t bytes);
+
   std::int64_t number() const { return number_; }  ///< of the line given last, from 1 on
+
+  /// Where the next line begins, in bytes of the text.
+  std::int64_t position() const { return read_ - static_cast<std::int64_t>(filled_ - begin_); }
+
   std::int64_t bytes_taken() const { return stream_.bytes_taken(); }
   std::int64_t file_bytes() const { return stream_.file_bytes(); }
 
@@ -36,7 +43,7 @@ class TextLines {
   ByteStream stream_;
   std::string buffer_;
   std::size_t begin_ = 0, filled_ = 0;
-  std::int64_t number_ = 0;
+  std::int64_t number_ = 0, read_ = 0;
 };
 
 }  // namespace alpa

@@ -1,4 +1,5 @@
-// Killed at any moment of its saves, a run leaves a newest checkpoint that is whole, and goes on from it.
+// Killed at any moment of its saves, a run leaves a newest checkpoint that is whole, and goes on from it;
+// what is measured or converted is gone on with too.
 #include <gmock/gmock.h>
 
 #include <csignal>
@@ -14,6 +15,7 @@ namespace {
 using testing::AllOf;
 using testing::ContainsRegex;
 using testing::Each;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 using testing::SizeIs;
@@ -101,6 +103,34 @@ TEST_F(KilledProfile, IsWholeAndGoneOnFrom) {
   const CommandResult rest = run(command + "--least-sample-ms 0.01 --repetitions 1", 2);
   EXPECT_EQ(rest.status, 0) << rest.output;
   EXPECT_THAT(rest.output, AllOf(HasSubstr(" known before, 0 failed, 0 left"), Not(HasSubstr(", 0 known"))));
+}
+
+class KilledConversion : public Workplace {};
+
+TEST_F(KilledConversion, IsGoneOnWithAndGivesTheSameFiles) {
+  std::string lines;
+  for (int i = 0; i < 40'000; ++i)
+    lines += "{\"text\": \"In the beginning was number " + std::to_string(i) + ", and then others came.\"}\n";
+  write("corpus/first.txt", "a rose is a rose");
+  write("corpus/lines.jsonl", lines);
+  const std::string command = "alpa-train convert corpus --hold-out 0.1 --tokenizer " ALPA_SOURCE_DIR
+                              "/tests/reference/tokenizers/gpt2.json --out ";
+  ASSERT_EQ(run(command + "whole.h5").status, 0);
+  {
+    RunningRanks killed(path(""),
+                        "env LD_PRELOAD=" FREEZE_AT_FILES " SLOW_READS=/corpus/ " + command + "out.h5", 1);
+    wait_until("a record is written", [&] { return std::filesystem::exists(path("out.h5.partial-record")); });
+    killed.signal(0, SIGKILL);
+    EXPECT_NE(killed.wait(), 0);
+  }
+  EXPECT_FALSE(std::filesystem::exists(path("out.h5")));
+  const CommandResult rest = run(command + "out.h5");
+  EXPECT_EQ(rest.status, 0) << rest.output;
+  EXPECT_THAT(rest.output, HasSubstr("goes on with file 2 of 2 behind its line "));
+  EXPECT_EQ(difference("whole.h5", "out.h5"), "");
+  EXPECT_EQ(difference("whole-held-out.h5", "out-held-out.h5"), "");
+  EXPECT_THAT(names_in("."), ElementsAre("corpus", "log", "out-held-out.h5", "out.h5", "rank-0",
+                                         "whole-held-out.h5", "whole.h5"));
 }
 
 }  // namespace
