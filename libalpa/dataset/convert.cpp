@@ -89,6 +89,19 @@ void convert_drawn_graphs(const ConvertSettings& settings, const Provenance& pro
                  facts, settings, provenance, log);
 }
 
+void refuse_end_of_text(const ConvertSettings& settings, const char* why) {
+  if (settings.end_of_text == "auto") return;
+  throw Error(ErrorKind::usage,
+              fmt::format("--end-of-text has no effect: {} {}", source_names(settings), why), "leave it out");
+}
+
+void refuse_field(const ConvertSettings& settings) {
+  if (settings.field == ConvertSettings{}.field) return;
+  throw Error(ErrorKind::usage,
+              fmt::format("--field has no effect: {} holds no JSON lines", source_names(settings)),
+              "leave it out, or say --from jsonl");
+}
+
 /// A tokenizer, and the end of a text as the settings ask for it.
 struct AskedTokenizer {
   AskedTokenizer(const std::string& name, const ConvertSettings& settings)
@@ -112,6 +125,7 @@ std::string maker_sign(const AskedTokenizer& asked, const std::string& field) {
 void convert_texts(const ConvertSettings& settings, const Provenance& provenance, Log& log) {
   const AskedTokenizer asked(settings.tokenizer.empty() ? "bytes" : settings.tokenizer, settings);
   const std::vector<TextFile> files = text_files(settings, log);
+  if (std::ranges::none_of(files, &TextFile::has_json_lines)) refuse_field(settings);
   const auto write = [&](const TokenSource& tokens) {
     convert_tokens(tokens, asked.made_by(), settings, provenance, log);
   };
@@ -132,7 +146,10 @@ std::optional<MadeBy> maker_of(const ConvertSettings& settings) {
   std::error_code ignored;
   const bool carries_one = fs::is_regular_file(source, ignored) &&
                            is_hdf5(first_bytes_of(source, format_bytes)) && has_dataset(source, "/tokenizer");
-  if (settings.tokenizer.empty() && !carries_one) return std::nullopt;
+  if (settings.tokenizer.empty() && !carries_one) {
+    refuse_end_of_text(settings, "holds tokens without their tokenizer");
+    return std::nullopt;
+  }
   MadeBy made_by =
       AskedTokenizer(settings.tokenizer.empty() ? source.string() : settings.tokenizer, settings).made_by();
   if (settings.end_of_text == "auto") made_by.end_of_text = made_by.file.end_of_text;
@@ -145,7 +162,11 @@ void check_settings_of_texts(const ConvertSettings& settings, SourceKind kind) {
   if (settings.sources.size() > 1 && !are_texts)
     throw Error(ErrorKind::usage, fmt::format("{}: only texts may be several", source_names(settings)),
                 "a file of its own of each");
-  if (!settings.tokenizer.empty() && !are_texts && kind != SourceKind::tokens)
+  if (are_texts) return;
+  refuse_field(settings);
+  if (kind == SourceKind::tokens) return;
+  refuse_end_of_text(settings, "holds no texts");
+  if (!settings.tokenizer.empty())
     throw Error(
         ErrorKind::usage,
         fmt::format("--tokenizer is for texts and tokens, and {} holds neither", source_names(settings)),

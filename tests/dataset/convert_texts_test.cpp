@@ -16,6 +16,8 @@ namespace {
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Property;
+using testing::Throws;
 using testing::ThrowsMessage;
 
 const std::string gpt2 = ALPA_SOURCE_DIR "/tests/reference/tokenizers/gpt2.json";
@@ -173,6 +175,25 @@ TEST_F(ConvertTexts, RefusesWhatIsNoTextAndSaysWhatItTookItFor) {
   refuses({write("labels-idx1", idx({2}, "ab"))}, "--tokenizer is for texts and tokens");
   run({text, parquet}, "bytes", [](ConvertSettings& s) { s.from = SourceKind::text; });
   EXPECT_EQ(this->text(), "aPAR1 and more");
+}
+
+TEST_F(ConvertTexts, RefusesSettingsWithoutEffect) {
+  const auto text = write("a.txt", "a");
+  const auto table = write("a.csv", "1,2\n");
+  H5Writer file(path("bare.h5"), "any", "1.0");
+  file.column("/tokens", std::vector<std::int64_t>{65, 66}, "1");
+  file.publish();
+  const auto title = [](ConvertSettings& s) { s.field = "title"; };
+  const auto none = [](ConvertSettings& s) { s.end_of_text = "none"; };
+  for (const auto& source : {text, table, path("bare.h5")})
+    refuses({source}, "--field has no effect: '" + source.string() + "' holds no JSON lines", "", title);
+  refuses({table}, "a.csv' holds no texts", "", none);
+  refuses({path("bare.h5")}, "bare.h5' holds tokens without their tokenizer", "", none);
+  EXPECT_THAT([&] { run({table}, "", none); }, Throws<Error>(Property(&Error::kind, ErrorKind::usage)));
+  run({text, write("b.jsonl", "{\"title\":\"b\"}\n")}, gpt2, title);
+  EXPECT_EQ(this->text(), "a|b|");
+  run({path("bare.h5")}, "bytes", [](ConvertSettings& s) { s.end_of_text = "66"; });
+  EXPECT_EQ(read_tokenizer_file(path("out.h5").string()).end_of_text, 66);
 }
 
 TEST_F(ConvertTexts, OfTokensKeepsOrTakesWhatMadeThem) {
