@@ -107,10 +107,8 @@ int plan_model(const Settings& settings, const StopRequest& stop, SelectionCache
     check_options(costs.costs, options);
     const int devices = options.devices > 0 ? options.devices : costs.costs.cluster().devices();
     app.log().info(fmt::format(
-        "dry run: '{}', {} of '{}' and all options are in order; {} is free where '{}' would be; nothing was "
-        "planned or written",
-        model.name, count_text(devices, "device"), costs.costs.cluster().name,
-        bytes_text(free_bytes(settings.out)), settings.out.string()));
+        "dry run: '{}', {} of '{}' and all options are in order; {}; nothing was planned or written",
+        model.name, count_text(devices, "device"), costs.costs.cluster().name, room_text(settings.out)));
     return 0;
   }
   Plan plan = plan_with_padding(model, costs.costs, options, app.log());

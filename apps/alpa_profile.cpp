@@ -245,10 +245,7 @@ int profile_rank(Settings settings, const ParallelRun& run, const std::string& c
       settings.out.empty() ? std::nullopt : earlier_profile(settings, machines, exchange);
   if (settings.dry_run) {
     if (!settings.missing.empty()) file_lines(settings.missing);
-    const std::string room = settings.out.empty()
-                                 ? ""
-                                 : fmt::format("; {} is free where '{}' would be",
-                                               bytes_text(free_bytes(settings.out)), settings.out.string());
+    const std::string room = settings.out.empty() ? "" : "; " + room_text(settings.out);
     if (run.session.rank() == 0)
       run.log.info(fmt::format(
           "dry run: the model, {} on {} and files are in order{}; nothing was measured or written",

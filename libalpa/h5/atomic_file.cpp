@@ -183,11 +183,18 @@ std::error_code make_folder(const std::filesystem::path& folder) {
   return sync_folder(above);
 }
 
-double free_bytes(const std::filesystem::path& folder) {
+std::optional<double> free_bytes(const std::filesystem::path& folder) {
   std::error_code error;
   std::filesystem::path place = std::filesystem::absolute(folder, error);
   while (!std::filesystem::exists(place, error) && place.has_relative_path()) place = place.parent_path();
-  return static_cast<double>(std::filesystem::space(place, error).available);
+  const std::filesystem::space_info space = std::filesystem::space(place, error);
+  return error ? std::nullopt : std::optional(static_cast<double>(space.available));
+}
+
+std::string room_text(const std::filesystem::path& file) {
+  const std::optional<double> bytes = free_bytes(file);
+  return bytes ? fmt::format("{} is free where '{}' would be", bytes_text(*bytes), file.string())
+               : fmt::format("how much is free where '{}' would be is not known", file.string());
 }
 
 void publish_text(const std::filesystem::path& path, std::string_view text) {

@@ -1,6 +1,8 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <system_error>
 
@@ -26,8 +28,8 @@ class AtomicFile {
   const std::filesystem::path& temporary_path() const { return temporary_; }
 
   /// Makes the file `bytes` long and sets its disk blocks aside, so that a full disk is noticed before the
-  /// writing starts; on file systems that cannot reserve, compares with the free space. Throws
-  /// Error(run_time) without room.
+  /// writing starts; on file systems that cannot reserve, compares with the free space, if that is known.
+  /// Throws Error(run_time) without room.
   void resize(std::int64_t bytes);
 
   /// Writes all of `bytes` at `offset`. Throws Error(run_time), e.g. when the disk is full.
@@ -50,9 +52,12 @@ void remove_leftovers(const std::filesystem::path& target, Log& log);
 /// made is the result, as std::filesystem reports it.
 std::error_code make_folder(const std::filesystem::path& folder);
 
-/// Free on the disk of a folder, in bytes, or of the nearest one around it that exists; as much as can be
-/// counted where the system does not say. A quota is not seen.
-double free_bytes(const std::filesystem::path& folder);
+/// Free on the disk of a folder, in bytes, or of the nearest one around it that exists; nullopt where the
+/// system does not say. A quota is not seen.
+std::optional<double> free_bytes(const std::filesystem::path& folder);
+
+/// In words, of a file that is to be written: "50.00 GiB is free where 'plan.h5' would be".
+std::string room_text(const std::filesystem::path& file);
 
 /// Writes a whole text file under `path`, atomically.
 void publish_text(const std::filesystem::path& path, std::string_view text);

@@ -9,6 +9,8 @@
 #include <numeric>
 #include <utility>
 
+#include "libalpa/h5/memory_file.h"
+
 namespace alpa {
 namespace {
 
@@ -227,6 +229,18 @@ ChunkPlan plan_chunk(const TensorRegion& box, const std::vector<HeldRegion>& hel
 std::int64_t chunk_file_bytes(const TensorType& type) {
   const std::int64_t element = dtype_bytes(type.dtype);
   return element_count(chunk_shape(stored_extent(type.shape), element)) * element + checksum_bytes;
+}
+
+std::int64_t most_file_bytes(std::span<const TensorType> tensors) {
+  constexpr std::int64_t page = MemoryFile::page_bytes, of_file = 256 << 10, of_tensor = 8 << 10,
+                         of_chunk = 64;
+  std::int64_t bytes = of_file;
+  for (const TensorType& type : tensors) {
+    const Shape extent = stored_extent(type.shape);
+    const std::int64_t chunks = chunk_count(extent, chunk_shape(extent, dtype_bytes(type.dtype)));
+    bytes += of_tensor + chunks * (of_chunk + (chunk_file_bytes(type) + page - 1) / page * page);
+  }
+  return bytes;
 }
 
 std::vector<std::vector<ChunkPlan>> plan_chunks(std::span<const HeldTensor> tensors, int ranks) {

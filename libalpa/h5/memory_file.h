@@ -20,6 +20,7 @@ class MemoryFile {
     dense,  ///< one after another
     paged,  ///< data in pages of its own, so that ranks on different nodes never write parts of the same page
   };
+  static constexpr std::int64_t page_bytes = 4096;
   explicit MemoryFile(Placement placement) : placement_(placement) {}
 
   /// Registers the driver with HDF5.
@@ -44,7 +45,6 @@ class MemoryFile {
   }
 
  private:
-  static constexpr std::int64_t page_bytes = 4096;
   using Page = std::array<char, page_bytes>;
   struct Callbacks;
 

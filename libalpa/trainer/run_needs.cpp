@@ -9,6 +9,7 @@
 #include "libalpa/checkpoint/executor_states.h"
 #include "libalpa/checkpoint/run_folder.h"
 #include "libalpa/h5/atomic_file.h"
+#include "libalpa/h5/tensor_shares.h"
 
 namespace alpa {
 ProcessMemory process_memory(const Program& training, const Graph& graph, std::int64_t arena,
@@ -89,18 +90,19 @@ std::int64_t most_new_checkpoints(std::int64_t saves, std::int64_t existing, std
 }
 
 std::string DiskNeed::text() const {
-  return fmt::format("'{}' is to hold {} of {} more at once, {} in all; {} is free there", run_dir.string(),
+  return fmt::format("'{}' is to hold {} of {} more at once, {} in all; {}", run_dir.string(),
                      count_text(checkpoints, "checkpoint"), bytes_text(checkpoint_bytes), bytes_text(bytes()),
-                     bytes_text(free_bytes));
+                     free_bytes ? bytes_text(*free_bytes) + " is free there"
+                                : "the file system does not say how much is free there");
 }
 
 DiskNeed disk_need(const Graph& graph, const Program& program, const std::filesystem::path& run_dir,
                    std::int64_t checkpoints) {
-  DiskNeed need{run_dir, checkpoints, 0, free_bytes(run_dir)};
   const StateTerms terms = state_terms(graph, program);
+  std::vector<TensorType> tensors;
   for (const StateIndex s : graph.states.indices())
-    need.checkpoint_bytes += byte_count(stored_type(graph, graph.states[s], terms[s]));
-  return need;
+    tensors.push_back(stored_type(graph, graph.states[s], terms[s]));
+  return {run_dir, checkpoints, most_file_bytes(tensors), free_bytes(run_dir)};
 }
 
 DiskNeed disk_need_of_run(const Graph& graph, const Program& program, const TrainSettings& settings,

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "libalpa/graph/graph.h"
@@ -49,11 +50,11 @@ std::int64_t most_new_checkpoints(std::int64_t saves, std::int64_t existing, std
 /// What a run takes of the disk, in bytes, and what there is.
 struct DiskNeed {
   std::filesystem::path run_dir;
-  std::int64_t checkpoints = 0;  ///< more, at once
-  std::int64_t checkpoint_bytes = 0;
-  double free_bytes = 0;  ///< of the run folder's file system; a quota is not seen
+  std::int64_t checkpoints = 0;       ///< more, at once
+  std::int64_t checkpoint_bytes = 0;  ///< of one, at most: most_file_bytes()
+  std::optional<double> free_bytes;   ///< of the run folder's file system, see alpa::free_bytes()
   double bytes() const { return static_cast<double>(checkpoints) * static_cast<double>(checkpoint_bytes); }
-  bool fits() const { return bytes() <= free_bytes; }
+  bool fits() const { return !free_bytes || bytes() <= *free_bytes; }  ///< or nobody knows
   /// "'run' is to hold 3 checkpoints of 1.20 GiB more at once, 3.60 GiB in all; 50.00 GiB is free there"
   std::string text() const;
 };

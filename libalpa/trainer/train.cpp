@@ -150,8 +150,13 @@ class Run {
   void check_disk() const {
     if (is_emulated()) return;
     const DiskNeed need = disk_need_of_run(graph_, training_, settings_, step_, total_steps_);
-    if (need.checkpoints > 0 && need.fits()) log_.info("disk: " + need.text());
-    if (!need.fits()) shortfall(need.text(), "another --run-dir, a smaller --keep, or free some space");
+    if (!need.fits())
+      return shortfall(need.text(), "another --run-dir, a smaller --keep, or free some space");
+    if (need.checkpoints == 0) return;
+    if (need.free_bytes)
+      log_.info("disk: " + need.text());
+    else
+      warn(need.text());
   }
 
   /// The largest arena of a rank, as allocated.

@@ -153,5 +153,16 @@ TEST_F(PublishText, IsFollowedByAnEndOfWhatWasLeftByTheKilled) {
   EXPECT_THAT(names_in(folder_.path()), ::testing::UnorderedElementsAreArray(left));
 }
 
+TEST(FreeBytes, AreThoseOfTheNearestFolderThatIsThere) {
+  const TemporaryFolder folder;
+  EXPECT_GT(free_bytes(folder.path() / "not" / "yet").value(), 0);
+  EXPECT_THAT(room_text(folder.path() / "plan.h5"), HasSubstr("B is free where '"));
+}
+
+TEST(FreeBytes, AreNotKnownWhereTheSystemDoesNotSay) {
+  EXPECT_EQ(free_bytes(""), std::nullopt);  // which names no place
+  EXPECT_EQ(room_text(""), "how much is free where '' would be is not known");
+}
+
 }  // namespace
 }  // namespace alpa

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "libalpa/h5/tensor_file.h"
+#include "tests/h5/temporary_folder.h"
 
 namespace alpa {
 namespace {
@@ -26,6 +27,36 @@ std::int64_t total(const std::vector<std::int64_t>& shares) {
 void expect_within_a_tenth(const std::vector<std::int64_t>& shares) {
   const double even = static_cast<double>(total(shares)) / static_cast<double>(shares.size());
   EXPECT_THAT(shares, Each(testing::AllOf(testing::Ge(0.9 * even), testing::Le(1.1 * even))));
+}
+
+/// The bytes of a file of these tensors, which are all zero.
+std::int64_t file_bytes(const std::vector<TensorType>& tensors) {
+  const TemporaryFolder folder;
+  const std::filesystem::path path = folder.path() / "tensors.h5";
+  TensorWriter file(path, "alpa-checkpoint", "1.0");
+  file.provenance(provenance_here("alpa-train plan.h5", "alpa-train 0.1.0", "4711"));
+  for (std::size_t t = 0; t < tensors.size(); ++t) {
+    const Shape& shape = tensors[t].shape;
+    const auto zeros = [](std::int64_t, std::span<std::byte> into) { std::ranges::fill(into, std::byte{}); };
+    file.tensor("decoder.block." + std::to_string(t) + ".attention.query", tensors[t],
+                {{{Shape(shape.size(), 0), shape}, shape, zeros}});
+  }
+  file.publish();
+  return static_cast<std::int64_t>(std::filesystem::file_size(path));
+}
+
+TEST(MostFileBytes, AreNoLessThanAFileTakes) {
+  const std::vector<TensorType> kinds[] = {
+      {},
+      std::vector<TensorType>(2000, {DType::f32, {}}),
+      std::vector<TensorType>(300, {DType::bf16, {1500}}),
+      {{DType::f32, {3001, 1024}}, {DType::bf16, {5000, 1001}}},  // chunks that reach past the end
+      {{DType::i32, {40, 1'000'000}}}};
+  for (const std::vector<TensorType>& tensors : kinds) {
+    const std::int64_t most = most_file_bytes(tensors), taken = file_bytes(tensors);
+    EXPECT_LE(taken, most) << tensors.size();
+    EXPECT_GE(taken, 0.95 * most - (256 << 10) - (8 << 10) * tensors.size()) << tensors.size();
+  }
 }
 
 TEST(TensorShares, OfReplicasOfAGptAreEven) {
