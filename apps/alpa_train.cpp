@@ -62,7 +62,6 @@ int train_rank(Settings settings, const ParallelRun& rank, const std::string& co
   if (settings.train.end_time_s <= 0) settings.train.end_time_s = rank.environment.job_end_time_s;
   settings.train.node = rank.session.node();
   settings.train.node_name = rank.environment.node_name;
-  settings.train.ranks_on_node = rank.session.ranks_on_node();
   const bool emulated = settings.device.device == DeviceKind::emulated;
   if (!emulated && !settings.profile.empty())
     throw Error(ErrorKind::usage, "--profile is given, and is for --device emulated alone",

@@ -17,7 +17,6 @@ int evaluate_model(EvaluateSettings settings, const ParallelRun& rank) {
   const PlannedModel planned = read_planned_model(settings.plan);
   if (!planned.model.graphs.empty()) settings.evaluation.graphs = planned.model.graphs[0].batching;
   settings.evaluation.node = rank.session.node();
-  settings.evaluation.ranks_on_node = rank.session.ranks_on_node();
   const JobRanks job(settings.device, rank, nullptr, settings.file_timeout_s);
   const EvaluationReport report = evaluate_checkpoint(planned.plan, planned.graph, planned.model.training,
                                                       settings.evaluation, job.ranks(), rank.stop, rank.log);

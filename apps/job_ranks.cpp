@@ -37,12 +37,13 @@ void add_trained_source(Command& command, TrainedSource& source) {
 JobRanks::JobRanks(const DeviceSettings& settings, const ParallelRun& rank, const Cluster* emulated,
                    double file_timeout_s)
     : own_(make_rank_device(settings, rank.session, rank.environment, emulated)),
+      ranks_on_node_(rank.session.ranks_on_node()),
       host_(make_cpu_device(own_.threads)),
       control_(rank.session.make_communicator(*host_)),
       files_(rank.session.make_communicator(*host_, watch_at_files(rank, file_timeout_s))) {}
 
 TrainRanks JobRanks::ranks(const CostModel* costs) const {
-  return {*own_.device, *own_.world, *host_, *control_, *files_, costs};
+  return {*own_.device, *own_.world, *host_, *control_, *files_, costs, ranks_on_node_};
 }
 
 }  // namespace alpa

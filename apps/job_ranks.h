@@ -24,6 +24,7 @@ class JobRanks {
 
  private:
   RankDevice own_;
+  int ranks_on_node_;
   std::unique_ptr<Device> host_;
   std::unique_ptr<Communicator> control_, files_;
 };

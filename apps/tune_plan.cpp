@@ -311,7 +311,6 @@ int tune_plan(TuneSettings settings, const ParallelRun& rank, const Provenance& 
                             settings.plan.string()),
                 "a plan without --staleness");
   if (settings.end_time_s <= 0) settings.end_time_s = rank.environment.job_end_time_s;
-  settings.trial.ranks_on_node = rank.session.ranks_on_node();
   if (!planned.model.graphs.empty()) settings.trial.graphs = planned.model.graphs[0].batching;
   const bool emulated = settings.device.device == DeviceKind::emulated;
   const PlanCosts costs = costs_of(planned.plan, settings.profile);
@@ -320,8 +319,13 @@ int tune_plan(TuneSettings settings, const ParallelRun& rank, const Provenance& 
   const std::unique_ptr<Device> host = make_cpu_device(own.threads);
   const std::unique_ptr<Communicator> control = rank.session.make_communicator(*host);
   const std::unique_ptr<Stream> stream = host->make_stream();
-  const TrainRanks ranks{*own.device, *own.world, *host,
-                         *control,    *control,   emulated ? &costs.costs : nullptr};
+  const TrainRanks ranks{*own.device,
+                         *own.world,
+                         *host,
+                         *control,
+                         *control,
+                         emulated ? &costs.costs : nullptr,
+                         rank.session.ranks_on_node()};
   const bool is_first = control->rank() == 0;
   const std::string warning =
       check_machines(planned.plan, gather_machines(rank.session.node(), *own.device, *host, *control));

@@ -14,6 +14,7 @@ struct TrainRanks {
   Communicator& control;
   Communicator& files;
   const CostModel* costs = nullptr;  ///< of an emulated device: how long its computations take
+  int ranks_on_node = 1;             ///< on this rank's node
 };
 
 }  // namespace alpa

@@ -1,5 +1,7 @@
 #include "libalpa/sampler/decoder.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cassert>
 #include <cmath>
@@ -7,11 +9,14 @@
 #include "libalpa/base/box_rows.h"
 #include "libalpa/base/error.h"
 #include "libalpa/base/float_types.h"
+#include "libalpa/base/units.h"
 #include "libalpa/checkpoint/executor_states.h"
 #include "libalpa/checkpoint/trained_states.h"
+#include "libalpa/comm/together.h"
 #include "libalpa/ops/catalog.h"
 #include "libalpa/program/lower/lower.h"
 #include "libalpa/program/order/verify.h"
+#include "libalpa/runtime/memory_there.h"
 #include "libalpa/sampler/decoding_plan.h"
 
 namespace alpa {
@@ -25,6 +30,7 @@ Decoder::Decoder(const Plan& trained, const Graph& training, std::int64_t sample
       program_(lower(decoding_.graph, plan_, Purpose::evaluate, ranks.device.kind())),
       control_(ranks.host.make_stream()) {
   verify(program_);
+  check_memory(samples, tokens);
   executor_ = std::make_unique<Executor>(decoding_.graph, std::vector<const Program*>{&program_},
                                          ranks.device, ranks.data_plane, 0);
   for (const InputSamples& samples_taken : executor_->samples())
@@ -38,16 +44,26 @@ const TensorType& Decoder::type_of_scores() const {
   return value_of(decoding_.graph, decoding_.graph.states[decoding_.scores].value).type;
 }
 
+void Decoder::check_memory(std::int64_t samples, std::int64_t tokens) const {
+  std::int64_t arena = 0, host = 0;
+  for (const MeshProgram& mesh : program_.meshes) {
+    arena = std::max(arena, mesh.memory.total);
+    host = std::max(host, mesh.memory.host);
+  }
+  host += byte_count({DType::f32, type_of_scores().shape}) +
+          byte_count({DType::f32, {samples, tokens, decoding_.vocabulary}});
+  const MemoryThere there = memory_there(ranks_, *control_);
+  check_arena(there, arena + (there.is_the_same ? host : 0),
+              fmt::format("continuing {} at once takes", count_text(samples, "text")),
+              "a smaller --at-once, or a plan for more ranks");
+}
+
 void Decoder::find_own_tile() {
-  const auto tile_of = [&](DeviceIndex device) -> std::optional<StateTile> {
-    for (StateTile& tile : state_tiles(decoding_.graph, program_, device))
-      if (tile.state == decoding_.scores) return std::move(tile);
-    return std::nullopt;
-  };
-  own_tile_ = tile_of(DeviceIndex(ranks_.data_plane.rank()));
-  for (int rank = 0; own_tile_ && rank < ranks_.data_plane.rank(); ++rank)
-    if (const auto other = tile_of(DeviceIndex(rank)); other && other->origin == own_tile_->origin)
-      own_tile_.reset();
+  for (const StateTile& tile : executor_->state_tiles())
+    if (tile.state == decoding_.scores) own_tile_ = tile;
+  const Shape own = own_tile_ ? own_tile_->origin : Shape{};
+  const std::vector<Shape> origins = gathered(ranks_.control, *control_, own);
+  if (std::ranges::find(origins, own) - origins.begin() < ranks_.control.rank()) own_tile_.reset();
   if (own_tile_) tile_.resize(static_cast<std::size_t>(byte_count(own_tile_->tile)));
 }
 

@@ -18,7 +18,7 @@ namespace alpa {
 class Decoder {
  public:
   /// Of so many samples, each given `tokens` in a step. Keeps references. Throws as decoding_graph() and
-  /// decoding_plan().
+  /// decoding_plan(), and Error(allocation) on every rank where one has not the memory.
   Decoder(const Plan& trained, const Graph& training, std::int64_t samples, const TrainRanks&,
           std::int64_t tokens = 1);
 
@@ -44,6 +44,7 @@ class Decoder {
 
  private:
   void fill(std::size_t input, std::span<const std::int32_t> values);
+  void check_memory(std::int64_t samples, std::int64_t tokens) const;
   void find_own_tile();
   void read_own_tile();
   const TensorType& type_of_scores() const;

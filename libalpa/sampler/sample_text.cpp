@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "libalpa/base/clock.h"
 #include "libalpa/base/error.h"
 #include "libalpa/base/fingerprint.h"
 #include "libalpa/base/options.h"
@@ -16,6 +15,7 @@
 #include "libalpa/ops/catalog.h"
 #include "libalpa/program/text.h"
 #include "libalpa/runtime/job_machines.h"
+#include "libalpa/runtime/stoppable_work.h"
 #include "libalpa/sampler/decoder.h"
 #include "libalpa/sampler/decoding_plan.h"
 
@@ -135,33 +135,6 @@ class GrowingTexts {
   std::vector<float> offered_;
 };
 
-/// "places 12/300  25 tokens/s  left 12 s at most"
-class SamplingProgress {
- public:
-  SamplingProgress(double every_s, std::int64_t places, Log& log)
-      : every_s_(every_s), places_(places), log_(log) {}
-
-  void drawn(std::int64_t tokens) { tokens_ += tokens; }
-  std::int64_t tokens() const { return tokens_; }
-  double seconds() const { return monotonic_s() - begun_s_; }
-  /// `left_out`: places that are not needed, as all texts have ended before.
-  void done(std::int64_t left_out = 0) {
-    ++done_;
-    places_ -= left_out;
-    const double now_s = seconds();
-    if (now_s - reported_s_ < every_s_ || done_ == places_) return;
-    reported_s_ = now_s;
-    log_.info(fmt::format(
-        "place {}/{}  {:.4g} tokens/s  left {} at most", done_, places_, static_cast<double>(tokens_) / now_s,
-        seconds_text(now_s / static_cast<double>(done_) * static_cast<double>(places_ - done_))));
-  }
-
- private:
-  double every_s_, begun_s_ = monotonic_s(), reported_s_ = 0;
-  std::int64_t places_, done_ = 0, tokens_ = 0;
-  Log& log_;
-};
-
 }  // namespace
 
 void describe(SamplingSettings& s, OptionsVisitor& visit) {
@@ -235,13 +208,16 @@ SamplingReport sample_texts(const Plan& plan, const Graph& graph,
     groups.emplace_back(group, first, end_of_text, settings, decoder.sequence());
     places_to_do += groups.back().last_place();
   }
-  SamplingProgress progress(settings.progress_s, places_to_do, log);
+  StoppableWork work("place", places_to_do, settings.progress_s, ranks, stop, log);
   const auto words = static_cast<std::size_t>(decoder.vocabulary());
   std::vector<std::int32_t> tokens(static_cast<std::size_t>(samples), 0), places(tokens.size());
-  bool is_stopped = false;
+  std::int64_t drawn = 0;
+  const auto drawn_text = [&] {
+    return fmt::format("{:.4g} tokens/s", static_cast<double>(drawn) / std::max(work.seconds(), 1e-9));
+  };
   for (std::size_t g = 0; g < groups.size(); ++g) {
     GrowingTexts& growing = groups[g];
-    if (is_stopped) growing.stop();
+    if (work.is_stopped()) growing.stop();
     for (std::int64_t place = 0; !growing.are_done(); ++place) {
       growing.give(place, tokens, places);
       decoder.run(tokens, places);
@@ -249,27 +225,23 @@ SamplingReport sample_texts(const Plan& plan, const Graph& graph,
         const std::span<const float> scores = decoder.scores();
         for (std::size_t i = 0; i < growing.size(); ++i) {
           if (!growing.draws(i, place)) continue;
-          progress.drawn(1);
+          ++drawn;
           const auto token = growing.draw(i, place, scores.subspan(i * words, words));
           if (token && on_token) on_token(g * static_cast<std::size_t>(at_once) + i, *token);
         }
       }
-      std::int32_t asked = stop.is_asked() ? 1 : 0;
-      ranks.control.all_reduce(*control, &asked, 1, DType::i32, Reduction::max);
-      is_stopped = asked != 0;
-      if (is_stopped) growing.stop();
-      progress.done(growing.are_done() ? growing.last_place() - place - 1 : 0);
+      work.piece_done(drawn_text, growing.are_done() ? growing.last_place() - place - 1 : 0);
+      if (work.is_stopped()) growing.stop();
     }
     for (SampledText& text : growing.take()) report.texts.push_back(std::move(text));
   }
-  report.seconds = progress.seconds();
+  report.seconds = work.seconds();
   const auto full = std::ranges::count(report.texts, TextEnd::full_sequence, &SampledText::end);
   if (full > 0)
     log.info(fmt::format("{} {} as many tokens as {} sequence of {} takes", count_text(full, "text"),
                          full == 1 ? "has" : "have", full == 1 ? "its" : "their", decoder.sequence()));
-  log.info(fmt::format("{} in {}, {:.4g} tokens/s", count_text(progress.tokens(), "token"),
-                       seconds_text(report.seconds),
-                       static_cast<double>(progress.tokens()) / std::max(report.seconds, 1e-9)));
+  log.info(
+      fmt::format("{} in {}, {}", count_text(drawn, "token"), seconds_text(report.seconds), drawn_text()));
   return report;
 }
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "libalpa/base/clock.h"
 #include "libalpa/base/error.h"
 #include "libalpa/base/options.h"
 #include "libalpa/base/units.h"
@@ -16,6 +15,7 @@
 #include "libalpa/program/order/verify.h"
 #include "libalpa/program/text.h"
 #include "libalpa/runtime/job_machines.h"
+#include "libalpa/runtime/stoppable_work.h"
 #include "libalpa/trainer/evaluated_batches.h"
 #include "libalpa/trainer/run_memory.h"
 #include "libalpa/trainer/training_data.h"
@@ -30,11 +30,10 @@ bool has_tokens(const Graph& graph) {
 
 /// That there is memory for the forward; the states are where training has them, its activations are not.
 void check_room(const Program& program, const Graph& graph, const BatchReader& reader,
-                const EvaluationSettings& settings, const TrainRanks& ranks, Stream& control, Log& log) {
+                const TrainRanks& ranks, Stream& control, Log& log) {
   const Program* const programs[] = {&program};
   TrainSettings nothing_saved;
   nothing_saved.checkpoints = CheckpointSaving::synchronous;
-  nothing_saved.ranks_on_node = settings.ranks_on_node;
   const std::string shortfall = check_memory(program, graph, rank_memory(graph, programs, reader, reader),
                                              ranks, nothing_saved, control)
                                     .shortfall;
@@ -82,7 +81,7 @@ EvaluationReport evaluate_checkpoint(const Plan& plan, const Graph& graph, const
       settings.data, graph, options, settings.held_out ? SampleOrder::usual_held_out : 1, settings.graphs);
   BatchReader& reader = *data.reader;
   const std::unique_ptr<Stream> control = ranks.host.make_stream();
-  check_room(program, graph, reader, settings, ranks, *control, log);
+  check_room(program, graph, reader, ranks, *control, log);
 
   Executor executor(graph, {&program}, ranks.device, ranks.data_plane,
                     static_cast<std::uint64_t>(options.seed));
@@ -101,22 +100,13 @@ EvaluationReport evaluate_checkpoint(const Plan& plan, const Graph& graph, const
   log.info(fmt::format("{}: step {} ('{}') on {}, {} of {}", plan.model_name, report.step,
                        report.checkpoint.string(), reader.description(), count_text(count, "batch"),
                        count_text(options.batch, "sample")));
-  const double begun_s = monotonic_s();
-  double reported_s = begun_s;
-  while (batches.done() < count && !report.is_stopped) {
+  StoppableWork work("batch", count, settings.progress_s, ranks, stop, log);
+  while (!work.is_done() && !work.is_stopped()) {
     batches.add(report.step);
-    std::int32_t asked = stop.is_asked() ? 1 : 0;
-    ranks.control.all_reduce(*control, &asked, 1, DType::i32, Reduction::max);
-    report.is_stopped = asked != 0 && batches.done() < count;
-    const double now_s = monotonic_s();
-    if (now_s - reported_s < settings.progress_s || batches.done() == count) continue;
-    reported_s = now_s;
-    const double left_s =
-        (now_s - begun_s) / static_cast<double>(batches.done()) * static_cast<double>(count - batches.done());
-    log.info(fmt::format("batch {}/{}  loss {:.4f} so far  left {}", batches.done(), count,
-                         batches.mean().loss, seconds_text(left_s)));
+    work.piece_done([&] { return fmt::format("loss {:.4f} so far", batches.mean().loss); });
   }
-  report.seconds = monotonic_s() - begun_s;
+  report.seconds = work.seconds();
+  report.is_stopped = work.is_stopped();
   report.data = settings.data;
   report.held_out = settings.held_out;
   report.means = batches.mean();

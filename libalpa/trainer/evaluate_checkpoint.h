@@ -27,7 +27,6 @@ struct EvaluationSettings {
   std::int64_t batches = 0;  ///< at most; 0: all
   double progress_s = 5;     ///< seconds between progress lines
   int node = 0;              ///< of this rank, among the nodes of the job
-  int ranks_on_node = 1;
 };
 void describe(EvaluationSettings&, OptionsVisitor&);
 

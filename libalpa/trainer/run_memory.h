@@ -2,7 +2,6 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "libalpa/graph/graph.h"
 #include "libalpa/program/program.h"
@@ -11,9 +10,6 @@
 #include "libalpa/trainer/train_settings.h"
 
 namespace alpa {
-
-/// A number of each rank's, by rank. Collective.
-std::vector<std::int64_t> gather_numbers(Communicator&, Stream&, std::int64_t mine);
 
 /// What a rank of a run takes, at most, in bytes.
 struct RankMemory {

@@ -11,7 +11,7 @@
 #include "libalpa/program/order/straggler.h"
 #include "libalpa/program/text.h"
 #include "libalpa/runtime/gather_timeline.h"
-#include "libalpa/trainer/run_memory.h"
+#include "libalpa/runtime/memory_there.h"
 
 namespace alpa {
 namespace {

@@ -19,6 +19,7 @@
 #include "libalpa/program/order/verify.h"
 #include "libalpa/program/text.h"
 #include "libalpa/runtime/job_machines.h"
+#include "libalpa/runtime/memory_there.h"
 #include "libalpa/trainer/introduction.h"
 #include "libalpa/trainer/recent_steps.h"
 #include "libalpa/trainer/run_checkpoints.h"

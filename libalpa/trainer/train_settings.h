@@ -35,7 +35,6 @@ struct TrainSettings {
   std::int64_t timeline_steps = 0;      ///< kept in the run's folder (measured_steps.h); 0: none
   int node = 0;                         ///< of this rank, among the nodes of the job
   std::string node_name;                ///< likewise, its name
-  int ranks_on_node = 1;
 };
 
 /// The one list of the settings that are numbers or flags (libalpa/base/options.h).

@@ -49,11 +49,9 @@ TrialRunner::TrialRunner(const Graph& graph, const TrainingOptions& options, con
 /// "" where all ranks have the memory; else on all of them what is missing.
 std::string TrialRunner::shortfall(const Program& training, const Program& evaluation) const {
   const Program* const programs[] = {&training, &evaluation};
-  TrainSettings settings;
-  settings.ranks_on_node = settings_.ranks_on_node;
   try {
     return check_memory(training, graph_, rank_memory(graph_, programs, *data_.reader, *data_.reader), ranks_,
-                        settings, *control_stream_)
+                        TrainSettings(), *control_stream_)
         .shortfall;
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::allocation) throw;

@@ -17,7 +17,6 @@ struct TrialSettings {
   GraphBatching graphs;   ///< of a model over graphs
   int warm_up_steps = 3;  ///< that are not timed
   int timed_steps = 20;
-  int ranks_on_node = 1;
 };
 void describe(TrialSettings&, OptionsVisitor&);
 

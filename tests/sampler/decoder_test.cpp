@@ -1,11 +1,12 @@
 #include "libalpa/sampler/decoder.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <algorithm>
 #include <cmath>
 #include <mutex>
 
+#include "libalpa/base/error.h"
 #include "libalpa/checkpoint/initial_state.h"
 #include "tests/sampler/small_decoding.h"
 #include "tests/support/interpreter.h"
@@ -15,6 +16,11 @@
 // out the whole sequence at once.
 namespace alpa {
 namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Property;
+using ::testing::Throws;
 
 constexpr std::int64_t kSamples = 8;
 
@@ -55,6 +61,17 @@ TEST_P(FamilyOfDecoder, GivesTheScoresOfPyTorch) {
     const std::vector<float> scores = scores_of(decoder, tokens, 2, 1);
     ASSERT_EQ(scores.size(), expected.size());
     for (std::size_t i = 0; i < scores.size(); ++i) ASSERT_NEAR(scores[i], expected[i], 1e-4) << i;
+  });
+}
+
+TEST(DecoderOfManyTexts, IsRefusedWhereTheirKeysAndValuesTakeMoreThanThereIs) {
+  const TrainedElsewhere trained("gpt2");
+  for_train_ranks(1, [&](const TrainRanks& ranks) {
+    EXPECT_THAT(
+        [&] { Decoder(trained.plan(), trained.graph(), std::int64_t{1} << 32, ranks); },
+        Throws<Error>(AllOf(Property(&Error::kind, ErrorKind::allocation),
+                            Property(&Error::what, HasSubstr("continuing 4294967296 texts at once takes ")),
+                            Property(&Error::hint, HasSubstr("a smaller --at-once")))));
   });
 }
 

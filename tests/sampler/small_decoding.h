@@ -1,30 +1,20 @@
 #pragma once
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "libalpa/checkpoint/exchange_weights.h"
 #include "libalpa/checkpoint/initial_state.h"
-#include "libalpa/comm/communicator.h"
 #include "libalpa/h5/file.h"
 #include "libalpa/model/model.h"
 #include "libalpa/planner/make_plan.h"
 #include "libalpa/sampler/decoder.h"
 #include "tests/h5/temporary_folder.h"
 #include "tests/support/source_folder.h"
+#include "tests/support/train_ranks.h"
 
 namespace alpa {
-
-/// The ranks of a job, each a thread with a CPU.
-inline void for_train_ranks(int count, const std::function<void(const TrainRanks&)>& body) {
-  run_on_threads(count, [&](int, Communicator& world) {
-    const std::unique_ptr<Device> device = make_cpu_device(1), host = make_cpu_device(1);
-    const std::unique_ptr<Communicator> control = world.duplicate(), files = world.duplicate();
-    body({*device, world, *host, *control, *files});
-  });
-}
 
 /// A model of tests/reference/weights.py with the weights that it wrote, as a checkpoint, and a plan for one
 /// device.

@@ -134,11 +134,10 @@ TEST(InputMemory, IsWithinTheBudgetOfEachRank) {
   settings.run_dir = folder.path() / "run";
   settings.steps = 4;
   settings.evaluate_every = 2;
-  settings.ranks_on_node = world->size();
   StopRequest stop;
   const std::int64_t before = memory_of_process("VmRSS");
-  EXPECT_EQ(train(plan, graph, model.training, settings, {*device, *world, *device, *control, *control}, stop,
-                  {}, log),
+  EXPECT_EQ(train(plan, graph, model.training, settings,
+                  {*device, *world, *device, *control, *control, nullptr, world->size()}, stop, {}, log),
             0);
   const std::int64_t grown = memory_of_process("VmHWM") - before;
   const std::int64_t beside = 32 * kMiB;

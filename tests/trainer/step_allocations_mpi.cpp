@@ -122,11 +122,10 @@ class Step : public testing::TestWithParam<TinyCase> {
     settings.steps = kLast + 1;
     settings.checkpoint_every = 0;
     settings.progress_s = 1e9;
-    settings.ranks_on_node = ranks_of(c);
     if (c.servers > 0) settings.node = world.rank();  // as the plan has them
     StopRequest stop;
     EXPECT_EQ(train(tiny.plan(), tiny.graph(), tiny.options(), settings,
-                    {*device, world, *device, *control, *control}, stop, {}, log),
+                    {*device, world, *device, *control, *control, nullptr, ranks_of(c)}, stop, {}, log),
               0);
     EXPECT_EQ(world.steps(), settings.steps);
   }
