@@ -29,6 +29,8 @@ constexpr RunColumn columns[] = {{"step", &RunHistory::step},
                                  {"predicted_step_s", &RunHistory::predicted_step_s},
                                  {"data_s", &RunHistory::data_s},
                                  {"checkpoint_s", &RunHistory::checkpoint_s},
+                                 {"saved_bytes", &RunHistory::saved_bytes, true},
+                                 {"saved_s", &RunHistory::saved_s, true},
                                  {"samples", &RunHistory::samples, true},
                                  {"tokens", &RunHistory::tokens, true},
                                  {"memory_bytes", &RunHistory::memory_bytes}};

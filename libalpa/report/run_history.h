@@ -12,8 +12,9 @@ struct RunHistory {
   std::vector<double> step;  ///< from 1 on, ascending
   std::vector<double> loss, evaluation_loss, gradient_norm, learning_rate;
   std::vector<double> step_s, predicted_step_s, data_s, checkpoint_s;
-  std::vector<double> samples, tokens;  ///< of the step; no tokens where samples are none
-  std::vector<double> memory_bytes;     ///< the most that one rank takes
+  std::vector<double> saved_bytes, saved_s;  ///< of a checkpoint that got its name before the step
+  std::vector<double> samples, tokens;       ///< of the step; no tokens where samples are none
+  std::vector<double> memory_bytes;          ///< the most that one rank takes
 
   std::vector<double> first_of_job;  ///< steps with which a job began, the first among them
   bool emulated = false;

@@ -39,6 +39,8 @@ JsonObject history_json(const RunHistory& run) {
       .set("seconds", known_sum(run.step_s))
       .set("waited_for_data_s", known_sum(run.data_s))
       .set("stood_still_for_saves_s", known_sum(run.checkpoint_s))
+      .set("saved_bytes", known_sum(run.saved_bytes))
+      .set("saved_s", known_sum(run.saved_s))
       .set("median_step_s", known_median(run.step_s))
       .set("predicted_s", known_median(run.predicted_step_s));
 }

@@ -88,8 +88,13 @@ std::string numbers_text(std::span<const NamedNumber> numbers) {
   return text;
 }
 
+std::string SavedCheckpoint::text() const {
+  return fmt::format("{} in {}, {}", bytes_text(bytes), seconds_text(seconds),
+                     rate_text(static_cast<double>(bytes) / seconds, "B/s"));
+}
+
 std::optional<double> peak_fraction(const StepMetrics& m) {
-  return fraction_of_peak(m.flops, m.step_s, m.peak_flops_per_s);
+  return fraction_of_peak(m.reference.flops, m.step_s, m.reference.peak_flops_per_s);
 }
 
 JsonObject& set_metrics(JsonObject& line, const StepMetrics& m) {
@@ -111,16 +116,18 @@ JsonObject& set_metrics(JsonObject& line, const StepMetrics& m) {
       .set("tokens", m.tokens)
       .set("tokens_per_s", static_cast<double>(m.tokens) / m.step_s)
       .set("step_s", m.step_s);
-  set(line, "predicted_step_s", m.predicted_step_s);
-  line.set("data_s", m.data_s).set("flops_per_s", m.flops / m.step_s);
-  set(line, "peak_flops_per_s", m.peak_flops_per_s);
-  line.set("peak_origin", m.peak_origin);
+  set(line, "predicted_step_s", m.reference.predicted_step_s);
+  line.set("data_s", m.data_s).set("flops_per_s", m.reference.flops / m.step_s);
+  set(line, "peak_flops_per_s", m.reference.peak_flops_per_s);
+  line.set("peak_origin", m.reference.peak_origin);
   set(line, "peak_fraction", peak_fraction(m));
   line.set("memory_bytes", m.memory_bytes);
   set(line, "process_bytes",
       m.process_bytes > 0 ? std::optional(static_cast<double>(m.process_bytes)) : std::nullopt);
   line.set("samples_hash", std::string_view(hash.data(), hash.size()));
   set(line, "checkpoint_s", m.checkpoint_s);
+  if (m.saved)
+    line.set("saved_step", m.saved->step).set("saved_bytes", m.saved->bytes).set("saved_s", m.saved->seconds);
   if (!m.of_model.empty() && !m.emulated) line.set("metrics", numbers_json(m.of_model));
   set(line, "evaluation_loss", m.evaluation ? std::optional(m.evaluation->loss) : std::nullopt);
   if (m.evaluation && !m.evaluation->of_model.empty())
@@ -131,7 +138,7 @@ JsonObject& set_metrics(JsonObject& line, const StepMetrics& m) {
 void StepTotals::add(const StepMetrics& m) {
   samples += m.samples;
   tokens += m.tokens;
-  flops += m.flops;
+  flops += m.reference.flops;
   seconds += m.step_s;
 }
 
@@ -159,9 +166,10 @@ std::string progress_line(const StepMetrics& m, const StepTotals& since, std::in
                           ? rate_text(static_cast<double>(since.tokens) / since.seconds, "tokens/s")
                           : rate_text(static_cast<double>(since.samples) / since.seconds, "samples/s"),
                       rate_text(since.flops / since.seconds, "FLOP/s"));
-  if (const auto fraction = fraction_of_peak(since.flops, since.seconds, m.peak_flops_per_s))
-    line += fmt::format(" ({:.1f} % of {}, {})", 100 * *fraction, rate_text(*m.peak_flops_per_s, "FLOP/s"),
-                        m.peak_origin);
+  const StepReference& reference = m.reference;
+  if (const auto fraction = fraction_of_peak(since.flops, since.seconds, reference.peak_flops_per_s))
+    line += fmt::format(" ({:.1f} % of {}, {})", 100 * *fraction,
+                        rate_text(*reference.peak_flops_per_s, "FLOP/s"), reference.peak_origin);
   return line +
          fmt::format("  memory {}{}  left {}", bytes_text(m.memory_bytes),
                      m.process_bytes > 0 ? fmt::format(" (process {})", bytes_text(m.process_bytes)) : "",

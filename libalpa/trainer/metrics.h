@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "libalpa/base/json.h"
+#include "libalpa/trainer/step_reference.h"
 
 namespace alpa {
 
@@ -22,6 +23,16 @@ struct Evaluation {
   std::vector<NamedNumber> of_model;
 };
 
+/// A checkpoint of a run, once it has its name.
+struct SavedCheckpoint {
+  std::int64_t step = 0;
+  std::int64_t bytes = 0;  ///< of its file; 0 where somebody has removed it since
+  double seconds = 0;  ///< from the beginning of the save on; of an asynchronous one, until ranks saw it done
+
+  /// "1.20 GiB in 3.40 s, 378.96 MB/s"
+  std::string text() const;
+};
+
 /// What is reported of one training step, over all ranks.
 struct StepMetrics {
   std::int64_t step =
@@ -31,25 +42,21 @@ struct StepMetrics {
   double loss = 0;            ///< mean per target
   double gradient_norm = 0;
   double learning_rate = 0;
-  std::optional<double> loss_scale;        ///< of the step, in f16
-  std::int64_t skipped_steps = 0;          ///< so far, in f16: their gradients overflowed
-  std::int64_t corrected_steps = 0;        ///< of this run: their updates were made again (UpdateOrder)
-  std::optional<double> lead;              ///< steps by which the fastest rank was ahead of all, at most
-  std::int64_t samples = 0;                ///< of the step
-  std::int64_t tokens = 0;                 ///< of the step; 0 where samples are no tokens
-  double step_s = 0;                       ///< duration
-  double correction_s = 0;                 ///< of that for updates that were made again
-  std::optional<double> predicted_step_s;  ///< by the plan; nullopt where it has no prediction
-  double flops = 0;                        ///< of the model, in the step: recomputation is not counted
-  std::optional<double> peak_flops_per_s;  ///< of all devices, dense; nullopt where unknown
-  /// "data sheet" (of a GPU that is known), "measured" (by alpa-profile: what products attain), "table"
-  /// (cluster file, likewise) or "unknown".
-  std::string peak_origin = "unknown";
+  std::optional<double> loss_scale;  ///< of the step, in f16
+  std::int64_t skipped_steps = 0;    ///< so far, in f16: their gradients overflowed
+  std::int64_t corrected_steps = 0;  ///< of this run: their updates were made again (UpdateOrder)
+  std::optional<double> lead;        ///< steps by which the fastest rank was ahead of all, at most
+  std::int64_t samples = 0;          ///< of the step
+  std::int64_t tokens = 0;           ///< of the step; 0 where samples are no tokens
+  double step_s = 0;                 ///< duration
+  double correction_s = 0;           ///< of that for updates that were made again
+  StepReference reference;
   std::int64_t memory_bytes = 0;          ///< the most that one rank takes
   std::int64_t process_bytes = 0;         ///< of rank 0, as the system counts it (host memory); 0: not known
   std::uint64_t samples_hash = 0;         ///< SampleOrder::samples_hash() of the batch
   double data_s = 0;                      ///< spent waiting for data
   std::optional<double> checkpoint_s;     ///< that training stood still for saves since the step before
+  std::optional<SavedCheckpoint> saved;   ///< since the step before
   std::span<const NamedNumber> of_model;  ///< until the next step
   std::optional<Evaluation> evaluation;   ///< where one followed the step
 };

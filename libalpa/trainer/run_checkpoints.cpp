@@ -84,27 +84,33 @@ void RunCheckpoints::publish(std::int64_t step) {
       stands.seconds() < long_s
           ? ""
           : fmt::format(", for the last {} of which training waited", seconds_text(stands.seconds()));
-  log_.info(fmt::format("the checkpoint of step {} was saved by step {}, in {}{}", step_, step,
-                        seconds_text(save_s_), waited));
+  log_.info(fmt::format("the checkpoint of step {} was saved by step {}: {}{}", step_, step, saved_.text(),
+                        waited));
 }
 
 void RunCheckpoints::finish() {
   pending_.reset();
-  save_s_ = monotonic_s() - begun_s_;
-  on_first_rank(ranks_.files, control_, [&] { keep_last(settings_.run_dir, step_, settings_.keep, log_); });
+  saved_ = {step_, 0, monotonic_s() - begun_s_};
+  on_first_rank(ranks_.files, control_, [&] {
+    std::error_code removed;
+    const auto bytes = std::filesystem::file_size(checkpoint_path(settings_.run_dir, step_), removed);
+    if (!removed) saved_.bytes = static_cast<std::int64_t>(bytes);
+    keep_last(settings_.run_dir, step_, settings_.keep, log_);
+  });
+  unreported_ = saved_;
 }
 
 double RunCheckpoints::save_s() const {
-  return pending_ ? std::max(save_s_, monotonic_s() - begun_s_) : save_s_;
+  return pending_ ? std::max(saved_.seconds, monotonic_s() - begun_s_) : saved_.seconds;
 }
 
 std::string RunCheckpoints::saved_text() const {
-  return pending_ ? fmt::format("  copied in {}", seconds_text(copied_s_))
-                  : fmt::format("  saved in {}", seconds_text(save_s_));
+  return pending_ ? fmt::format("  copied in {}", seconds_text(copied_s_)) : "  saved " + saved_.text();
 }
 
-std::optional<double> RunCheckpoints::take_stood_still_s() {
-  return std::exchange(stood_still_s_, std::nullopt);
+void RunCheckpoints::report(StepMetrics& m) {
+  m.checkpoint_s = std::exchange(stood_still_s_, std::nullopt);
+  m.saved = std::exchange(unreported_, std::nullopt);
 }
 
 }  // namespace alpa

@@ -9,6 +9,7 @@
 #include "libalpa/checkpoint/checkpoint.h"
 #include "libalpa/runtime/executor.h"
 #include "libalpa/runtime/train_ranks.h"
+#include "libalpa/trainer/metrics.h"
 #include "libalpa/trainer/train_settings.h"
 
 namespace alpa {
@@ -39,10 +40,11 @@ class RunCheckpoints {
   /// From the beginning of the last save until it had its name, or until now where the pending one has taken
   /// longer; before the first a guess.
   double save_s() const;
-  /// Of the last save, for the end of a line: "  saved in 3.20 s".
+  /// Of the last save, for the end of a line: "  saved 1.20 GiB in 3.40 s, 378.96 MB/s", "  copied in 0.80
+  /// s".
   std::string saved_text() const;
-  /// That training stood still for saves since this was asked before.
-  std::optional<double> take_stood_still_s();
+  /// Sets what there is to say of saves since the step before: checkpoint_s and saved.
+  void report(StepMetrics&);
 
  private:
   class StandStill;
@@ -57,9 +59,11 @@ class RunCheckpoints {
   const Provenance& provenance_;
   Log& log_;
   std::unique_ptr<TensorWriter> pending_;
-  std::int64_t step_ = 0;  ///< of the last save
-  double begun_s_ = 0, save_s_ = 1, copied_s_ = 0;
+  std::int64_t step_ = 0;  ///< of the last save, or of the pending one
+  double begun_s_ = 0, copied_s_ = 0;
+  SavedCheckpoint saved_{0, 0, 1};  ///< before the first a guess; its bytes are known to rank 0
   std::optional<double> stood_still_s_;
+  std::optional<SavedCheckpoint> unreported_;
 };
 
 }  // namespace alpa

@@ -20,6 +20,13 @@ constexpr std::int64_t kWarmUpSteps = 2;
 
 }  // namespace
 
+void check_trace(const TrainSettings& settings) {
+  const std::filesystem::path in_run_dir = settings.run_dir / settings.trace.filename();
+  const bool is_in_run_dir = settings.trace.lexically_normal() == in_run_dir.lexically_normal();
+  if (settings.trace.empty() || (is_in_run_dir && !std::filesystem::exists(settings.run_dir))) return;
+  AtomicFile{settings.trace};
+}
+
 TracedSteps::TracedSteps(const TrainSettings& settings, const Plan& plan, const Graph& graph,
                          const Program& program, const Provenance& provenance, TimelineKind kind,
                          std::int64_t done, std::int64_t total)
@@ -48,7 +55,7 @@ std::string TracedSteps::shortage() const {
 }
 
 void TracedSteps::prepare() const {
-  if (!settings_.trace.empty()) AtomicFile{settings_.trace};  // noticed now rather than steps later
+  check_trace(settings_);
   if (kept_ == 0) return;
   const std::filesystem::path steps = measured_steps_path(settings_.run_dir);
   make_folder(steps.parent_path());

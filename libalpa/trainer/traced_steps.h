@@ -13,6 +13,10 @@
 
 namespace alpa {
 
+/// For one rank: that the file of --trace can be written, noticed before the first step rather than steps
+/// later. The folder of the run may be missing as yet. Throws Error(input).
+void check_trace(const TrainSettings&);
+
 /// The steps of which a run keeps what each instruction took, and the files that come of them: the trace of
 /// one step (--trace), and the steps for calibration (--timeline-steps) with their plan: every second one, as
 /// the step between says what measuring costs. The first two steps of a run are left out, which touch memory

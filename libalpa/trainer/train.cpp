@@ -10,8 +10,6 @@
 #include "libalpa/checkpoint/executor_states.h"
 #include "libalpa/checkpoint/first_rank.h"
 #include "libalpa/checkpoint/run_folder.h"
-#include "libalpa/cluster/cluster_parts.h"
-#include "libalpa/cluster/device_facts.h"
 #include "libalpa/device/host_machine.h"
 #include "libalpa/graph/lossy_gradients.h"
 #include "libalpa/kernels/element_types.h"
@@ -26,6 +24,7 @@
 #include "libalpa/trainer/run_files.h"
 #include "libalpa/trainer/run_memory.h"
 #include "libalpa/trainer/run_needs.h"
+#include "libalpa/trainer/step_reference.h"
 #include "libalpa/trainer/step_runner.h"
 #include "libalpa/trainer/stop.h"
 #include "libalpa/trainer/traced_steps.h"
@@ -46,16 +45,12 @@ class Run {
         ranks_(ranks),
         provenance_(provenance),
         log_(log),
-        is_planned_here_(is_planned_here),
         control_stream_(ranks.host.make_stream()),
         stop_(settings.run_dir, stop_limits(settings.end_time_s, settings.max_hours), stop,
               ranks.control.rank() == 0, seconds_since_1970),
         total_steps_(settings.steps > 0 ? settings.steps : options.steps),
-        flops_(step_flops(graph, plan.micro_batches)),
-        data_sheet_flops_per_s_(
-            is_emulated() || !plan.cluster.parts.empty()
-                ? std::nullopt
-                : data_sheet_flops_per_s(ranks.device.description(), float_type(options.precision))),
+        reference_(step_reference(plan, graph, float_type(options.precision),
+                                  is_emulated() ? "" : ranks.device.description(), is_planned_here)),
         training_(lower(graph, plan, Purpose::train, kind_of_kernels())),
         evaluation_(lower(graph, plan, Purpose::evaluate, kind_of_kernels())),
         data_(open_training_data(settings.data, graph, options,
@@ -178,7 +173,10 @@ class Run {
   }
 
   int dry_run() {
-    first_rank([&] { check_disk(); });
+    first_rank([&] {
+      check_disk();
+      check_trace(settings_);
+    });
     log_.info(fmt::format(
         "dry run: plan, data, memory ({} per rank, and {} for samples) and disk space are in order; nothing "
         "was written",
@@ -244,18 +242,10 @@ class Run {
     }
     if (!m) return m;
     m->emulated = is_emulated();
-    m->flops = flops_;
-    if (plan_.prediction.step_s > 0) m->predicted_step_s = plan_.prediction.step_s;
-    if (data_sheet_flops_per_s_) {
-      m->peak_flops_per_s = *data_sheet_flops_per_s_ * plan_.devices();
-      m->peak_origin = "data sheet";
-    } else if (is_planned_here_ && !is_emulated()) {
-      m->peak_flops_per_s = flops_per_s(plan_.cluster, plan_.devices(), float_type(options_.precision));
-      m->peak_origin = plan_.is_measured() ? "measured" : "table";
-    }
+    m->reference = reference_;
     m->memory_bytes = allocated_bytes_;
     if (files_) m->process_bytes = process_bytes();
-    m->checkpoint_s = checkpoints_->take_stood_still_s();
+    checkpoints_->report(*m);
     return m;
   }
 
@@ -370,12 +360,10 @@ class Run {
   const TrainRanks& ranks_;
   const Provenance& provenance_;
   Log& log_;
-  bool is_planned_here_;  ///< the plan's cluster is this job's machines
   std::unique_ptr<Stream> control_stream_;
   StopConditions stop_;
   std::int64_t total_steps_;
-  double flops_;                                  ///< of the model, in a step
-  std::optional<double> data_sheet_flops_per_s_;  ///< of a device, where all are equal
+  StepReference reference_;
   Program training_, evaluation_;
   TrainingData data_;
   std::optional<TrainingData> evaluation_data_;

@@ -49,6 +49,7 @@ function figures() {
     row('step', `${seconds(run.median_step_s)} (median)` + (run.predicted_s === null ? '' : `; predicted ${seconds(run.predicted_s)}, ratio ${(run.median_step_s / run.predicted_s).toFixed(2)}`)),
     row('waited for data', `${seconds(run.waited_for_data_s)} (${percent(run.waited_for_data_s / run.seconds)} of the time in steps)`),
     row('stood still for saves', seconds(run.stood_still_for_saves_s))];
+  if (run.saved_s > 0) rows.push(row('checkpoints', `${bytes(run.saved_bytes)} in ${seconds(run.saved_s)}, ${bytes(run.saved_bytes / run.saved_s)}/s`));
   if (!run.emulated) rows.push(row('loss at the end', short(lastLoss)));
   if (run.evaluation_loss.length) rows.push(row('evaluation loss', `${short(run.evaluation_loss.at(-1))} after step ${whole(run.evaluated.at(-1))}, at best ${short(Math.min(...run.evaluation_loss))}`));
   return table('the run in figures', [[''], ['']], rows, { class: 'figures' });

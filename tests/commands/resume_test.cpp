@@ -13,6 +13,7 @@ namespace alpa {
 namespace {
 
 using testing::AllOf;
+using testing::ContainsRegex;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
@@ -252,8 +253,9 @@ TEST_F(Resume, LogsWhatEachSaveTakesAndEachWarningOnce) {
   const std::vector<std::string> steps = lines_with("step ", begun.output);
   ASSERT_THAT(steps, SizeIs(4)) << begun.output;
   EXPECT_THAT(steps[0], AllOf(HasSubstr("step 2/4"), HasSubstr("  copied in ")));
-  EXPECT_THAT(steps[1], HasSubstr("the checkpoint of step 2 was saved by step "));
-  EXPECT_THAT(steps[2], AllOf(HasSubstr("step 4/4"), HasSubstr("  saved in ")));
+  const std::string took = R"([0-9.]+ [KM]iB in [0-9.]+ m?s, [0-9.]+ [kMG]B/s)";
+  EXPECT_THAT(steps[1], ContainsRegex(R"(the checkpoint of step 2 was saved by step [0-9]: )" + took));
+  EXPECT_THAT(steps[2], AllOf(HasSubstr("step 4/4"), ContainsRegex("  saved " + took)));
   EXPECT_THAT(steps[3], HasSubstr("step time: predicted "));
   const CommandResult again = run(training("data", "run", "--steps 1 --evaluate-every 1"), 2);
   EXPECT_THAT(lines_with("nothing is left to do", again.output), SizeIs(1)) << again.output;

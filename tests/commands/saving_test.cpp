@@ -45,6 +45,16 @@ class Saving : public Workplace {
   std::string saved(int step) const { return checkpoint("run", step).filename(); }
 };
 
+TEST_F(Saving, IsInTheMetricsOfTheStepThatFollows) {
+  train("data", 4, "run", "--steps 3 --checkpoint-every 2 --checkpoints sync");
+  std::ifstream metrics(path("run") / "metrics.jsonl");
+  std::vector<std::string> lines(3);
+  for (std::string& line : lines) std::getline(metrics, line);
+  EXPECT_THAT(lines[1], Not(HasSubstr("saved_step")));
+  EXPECT_THAT(lines[2], HasSubstr(fmt::format(R"("saved_step":2,"saved_bytes":{},"saved_s":)",
+                                              std::filesystem::file_size(checkpoint("run", 2)))));
+}
+
 TEST_F(Saving, BesideTrainingLeavesTheSameFilesAsWhileItWaits) {
   const std::string often = "--steps 7 --checkpoint-every 2 --evaluate-every 1 --keep 0 --checkpoints ";
   train("data", 4, "beside", often + "async");

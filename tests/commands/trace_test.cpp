@@ -160,6 +160,19 @@ TEST_F(DryRun, ChecksEverythingAndWritesNothing) {
   EXPECT_EQ(names_in("run/checkpoints"), files);
 }
 
+TEST_F(DryRun, RefusesATraceThatCannotBeWritten) {
+  make_plan("serial", "--method serial");
+  const auto dry = [&](const std::string& trace) {
+    return run(training("serial", "run", "--dry-run --trace " + trace));
+  };
+  const CommandResult refused = dry("traces/trace.json");
+  EXPECT_EQ(refused.status, 3) << refused.output;
+  EXPECT_THAT(refused.output, AllOf(HasSubstr("error: cannot write 'traces/trace.json': No such file"),
+                                    HasSubstr("try: mkdir -p 'traces'")));
+  EXPECT_EQ(dry("run/trace.json").status, 0) << "the run makes its folder";
+  EXPECT_FALSE(std::filesystem::exists(path("run")));
+}
+
 TEST_F(DryRun, RefusesADiskThatCannotHoldTheCheckpoints) {
   make_plan("serial", "--method serial");
   const std::string all = training("serial", "run", "--keep 0 --checkpoint-every 1 --steps 1000000000000 ");

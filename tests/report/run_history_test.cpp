@@ -31,7 +31,8 @@ TEST_F(RunHistories, HaveAColumnForWhatEachStepReports) {
   const RunHistory run = read(
       "{\"step\":1,\"first_of_job\":true,\"loss\":5.5,\"tokens\":64,\"step_s\":0.25,\"evaluation_loss\":null}"
       "\n"
-      "{\"step\":2,\"loss\":4.5,\"tokens\":64,\"step_s\":0.5,\"evaluation_loss\":4.25}\n"
+      "{\"step\":2,\"loss\":4.5,\"tokens\":64,\"step_s\":0.5,\"saved_bytes\":4096,\"saved_s\":2,"
+      "\"evaluation_loss\":4.25}\n"
       "{\"step\":3,\"first_of_job\":true,\"loss\":null,\"tokens\":64,\"step_s\":0.125}\n");
   EXPECT_THAT(run.step, ElementsAre(1, 2, 3));
   EXPECT_THAT(run.tokens, ElementsAre(64, 64, 64));
@@ -40,6 +41,7 @@ TEST_F(RunHistories, HaveAColumnForWhatEachStepReports) {
   EXPECT_TRUE(std::isnan(run.predicted_step_s[0]));
   EXPECT_TRUE(std::isnan(run.evaluation_loss[0]));
   EXPECT_EQ(run.evaluation_loss[1], 4.25);
+  EXPECT_EQ(known_sum(run.saved_bytes) / known_sum(run.saved_s), 2048);
   EXPECT_THAT(run.first_of_job, ElementsAre(1, 3));
   EXPECT_FALSE(run.emulated);
 }

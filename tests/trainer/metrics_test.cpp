@@ -24,7 +24,7 @@ StepMetrics step(std::int64_t number) {
   m.samples = 16;
   m.tokens = 2048;
   m.step_s = 0.5;
-  m.flops = 2e10;
+  m.reference.flops = 2e10;
   m.memory_bytes = 3 << 29;
   m.samples_hash = 0x0123456789abcdef;
   m.data_s = 0.25;
@@ -57,9 +57,9 @@ TEST(Metrics, AreOneLineOfJsonPerStep) {
       R"("tokens_per_s":4096,"step_s":0.5,"predicted_step_s":null,"data_s":0.25,"flops_per_s":40000000000,)"
       R"("peak_flops_per_s":null,"peak_origin":"unknown","peak_fraction":null,"memory_bytes":1610612736,)"
       R"("process_bytes":null,"samples_hash":"0123456789abcdef","checkpoint_s":null,"evaluation_loss":null})");
-  m.predicted_step_s = 0.625;
-  m.peak_flops_per_s = 8e10;
-  m.peak_origin = "measured";
+  m.reference.predicted_step_s = 0.625;
+  m.reference.peak_flops_per_s = 8e10;
+  m.reference.peak_origin = "measured";
   m.evaluation = Evaluation{2.75, {}};
   m.loss = std::numeric_limits<double>::quiet_NaN();
   EXPECT_THAT(line_of(m), HasSubstr(R"("step":7,"loss":null)"));
@@ -101,6 +101,18 @@ TEST(Metrics, OfF16HaveTheLossScale) {
       HasSubstr("gradient norm inf  learning rate 0.0003  loss scale 65536  skipped 3  4.10 ktokens/s"));
 }
 
+TEST(Metrics, HaveTheCheckpointThatWasSavedMeanwhile) {
+  StepMetrics m = step(104);
+  EXPECT_THAT(line_of(m), Not(HasSubstr("saved")));
+  m.saved = SavedCheckpoint{100, 3 << 29, 4};
+  m.checkpoint_s = 0.25;
+  EXPECT_THAT(
+      line_of(m),
+      HasSubstr(
+          R"("checkpoint_s":0.25,"saved_step":100,"saved_bytes":1610612736,"saved_s":4,"evaluation_loss")"));
+  EXPECT_EQ(m.saved->text(), "1.50 GiB in 4.00 s, 402.65 MB/s");
+}
+
 TEST(Metrics, OfAnEmulatedStepHaveNothingThatWouldBeComputed) {
   const std::vector<NamedNumber> numbers{{"accuracy", 0.75}};
   StepMetrics m = step(7);
@@ -120,8 +132,8 @@ TEST(Metrics, AreAPlainLineForPeople) {
       line_for_people(m),
       "step 120/1000  loss 2.5000  gradient norm 0.75  learning rate 0.0003  4.10 ktokens/s  40.00 GFLOP/s"
       "  memory 1.50 GiB  left 7m20s");
-  m.peak_flops_per_s = 1.2e11;
-  m.peak_origin = "table";
+  m.reference.peak_flops_per_s = 1.2e11;
+  m.reference.peak_origin = "table";
   m.evaluation = Evaluation{2.75, {}};
   EXPECT_EQ(line_for_people(m),
             "step 120/1000  loss 2.5000  evaluation 2.7500  gradient norm 0.75  learning rate 0.0003  4.10 "
@@ -140,7 +152,7 @@ TEST(Metrics, OnALineForPeopleAreRatesOfAllStepsSinceTheLast) {
   StepTotals since;
   StepMetrics slow = step(118), m = step(120);
   slow.step_s = 2;
-  m.peak_flops_per_s = 8e10;
+  m.reference.peak_flops_per_s = 8e10;
   for (const StepMetrics& each : {slow, step(119), m}) since.add(each);
   EXPECT_THAT(progress_line(m, since, 1000, 440),  // 3 x 2048 tokens in 3 s
               HasSubstr("  2.05 ktokens/s  20.00 GFLOP/s (25.0 % of 80.00 GFLOP/s, unknown)  "));

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "libalpa/base/error.h"
 #include "libalpa/program/text.h"
 #include "tests/h5/temporary_folder.h"
 #include "tests/support/small_plans.h"
@@ -13,6 +14,7 @@ using namespace testing_models;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::ThrowsMessage;
 
 class TracedStepsOfARun : public testing::Test {
  protected:
@@ -54,6 +56,23 @@ class TracedStepsOfARun : public testing::Test {
     return settings;
   }();
 };
+
+TEST(CheckTrace, WantsAFolderThatIsThereOrThatTheRunMakes) {
+  const TemporaryFolder folder;
+  TrainSettings settings;
+  settings.run_dir = folder.path() / "run";
+  const auto check = [&](const std::filesystem::path& trace) {
+    settings.trace = trace;
+    check_trace(settings);
+  };
+  check("");
+  check(folder.path() / "trace.json");
+  check(folder.path() / "." / "run" / "trace.json");
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+  EXPECT_THAT([&] { check(folder.path() / "traces" / "trace.json"); },
+              ThrowsMessage<Error>(HasSubstr("mkdir -p")));
+  EXPECT_THAT([&] { check(folder.path()); }, ThrowsMessage<Error>(HasSubstr("the name of a file")));
+}
 
 TEST_F(TracedStepsOfARun, AreEverySecondOneAfterTheFirstTwo) {
   EXPECT_THAT(traced(of_run(0, 100)), ElementsAre(3, 5, 7));
