@@ -327,6 +327,8 @@ std::vector<OpCase> all_cases() {
            {"t[161x75] t[75x107]", "m k, k n -> m n"},
            {"t[75x161] t[107x75]", "k m, n k -> m n"},
            {"t[20x2700] t[2700x20]", "m k, k n -> m n"},
+           {"t[530x300] t[300x3]", "m k, k n -> m n"},
+           {"t[300x3] t[530x300]", "k m, n k -> m n"},
            {"t[9001x4] t[7x9001]", "k m, n k -> m n"},
            {"t[9x30x31] t[9x31x70]", "b m k, b k n -> b m n"},
            {"t[3x4x5] t[3x5x6]", "b m k, b k n -> b m n"},

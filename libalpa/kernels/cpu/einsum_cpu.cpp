@@ -177,12 +177,13 @@ std::unique_ptr<Kernel> einsum_cpu(const KernelShape& shape) {
     if (product) return host_kernel(SingleProduct(*product));
     return host_kernel(GatheredProduct<float, float>(contraction));
   }
-  if (product)
-    if (std::shared_ptr<Bfloat16Product> prepared = make_bfloat16_product(*product, result))
-      return host_kernel([prepared, swapped = product->swapped](const KernelCall& call) {
-        prepared->run(call.operands[swapped ? 1 : 0].data, call.operands[swapped ? 0 : 1].data,
-                      call.results[0].data, call.accumulate);
-      });
+  if (product) {
+    const std::shared_ptr<Bfloat16Product> prepared = make_bfloat16_product(*product, result);
+    return host_kernel([prepared, swapped = product->swapped](const KernelCall& call) {
+      prepared->run(call.operands[swapped ? 1 : 0].data, call.operands[swapped ? 0 : 1].data,
+                    call.results[0].data, call.accumulate);
+    });
+  }
   if (result == DType::f32) return host_kernel(GatheredProduct<Bfloat16, float>(contraction));
   return host_kernel(GatheredProduct<Bfloat16, Bfloat16>(contraction));
 }

@@ -1,15 +1,19 @@
 #include "libalpa/kernels/cpu/matrix_product_cpu.h"
 
+#include <cpuid.h>
+
 #include <algorithm>
 #include <array>
 #include <cassert>
 #include <cstddef>
+#include <cstring>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <string_view>
 #include <vector>
 
 #include "libalpa/kernels/cpu/dnnl_status.h"
 #include "libalpa/kernels/cpu/host_loops.h"
+#include "libalpa/kernels/cpu/widened_product_cpu.h"
 
 // The bf16 twin of dnnl_sgemm. The library exports it, its headers leave it out.
 extern "C" dnnl_status_t dnnl_gemm_bf16bf16f32(char transa, char transb, dnnl_dim_t m, dnnl_dim_t n,
@@ -126,9 +130,30 @@ void multiply(const ProductExtents& e, const Bfloat16Factor& left, const Bfloat1
         "multiply bf16 matrices");
 }
 
+namespace {
+
+/// Intel's processors since Sapphire Rapids are to multiply bf16 with AMX: a vdpbf16ps of AVX-512 takes them
+/// two cycles, in which they do four vfmadd231ps, with twice as many multiplications. Many virtual machines
+/// hide AMX.
+bool has_slow_dot_products() {
+  unsigned largest = 0, vendor[3] = {}, version = 0, other[3];
+  if (!__get_cpuid(0, &largest, &vendor[0], &vendor[2], &vendor[1]) ||
+      std::memcmp(vendor, "GenuineIntel", 12))
+    return false;
+  __get_cpuid(1, &version, &other[0], &other[1], &other[2]);
+  const unsigned family = version >> 8 & 0xf, model = (version >> 4 & 0xf) | (version >> 12 & 0xf0);
+  constexpr unsigned sapphire_rapids = 0x8f, emerald_rapids = 0xcf, granite_rapids[] = {0xad, 0xae};
+  return family == 6 && (model == sapphire_rapids || model == emerald_rapids || model == granite_rapids[0] ||
+                         model == granite_rapids[1]);
+}
+
+}  // namespace
+
 bool multiplies_bfloat16() {
   // Each set of instructions has the bits of those that it includes.
-  return (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_bf16) == dnnl_cpu_isa_avx512_core_bf16;
+  const auto has = [isa = dnnl_get_effective_cpu_isa()](dnnl_cpu_isa_t set) { return (isa & set) == set; };
+  static const bool slow = has_slow_dot_products();
+  return has(slow ? dnnl_cpu_isa_avx512_core_amx : dnnl_cpu_isa_avx512_core_bf16);
 }
 
 namespace {
@@ -217,14 +242,15 @@ void multiply_parts_of_sum(const ProductExtents& e, const MatrixFactor& left, co
 }
 
 std::unique_ptr<Bfloat16Product> make_bfloat16_product(const MatrixProduct& product, DType result) {
+  if (!multiplies_bfloat16()) return make_widened_product(product, result);
   try {
     auto prepared = std::make_unique<DnnlProduct>(product, result);
     if (prepared->is_fast()) return prepared;
   } catch (const dnnl::error& error) {
-    // No primitive for bf16 on this processor or for these strides: the caller has a slower way.
+    // No primitive for these strides.
     if (error.status != dnnl_unimplemented && error.status != dnnl_invalid_arguments) throw;
   }
-  return nullptr;
+  return make_widened_product(product, result);
 }
 
 }  // namespace alpa

@@ -42,7 +42,7 @@ void multiply(const ProductExtents&, const MatrixFactor& left, const MatrixFacto
 void multiply(const ProductExtents&, const Bfloat16Factor& left, const Bfloat16Factor& right, float keep,
               const ProductResult&);
 
-/// Whether the processor has instructions for products of bf16.
+/// Whether the processor has instructions for products of bf16 that are faster than those of f32.
 bool multiplies_bfloat16();
 
 /// The f32 product on all threads, each with a rectangle of the result; not from inside an OpenMP region.
@@ -67,7 +67,7 @@ class Bfloat16Product {
   virtual void run(const void* left, const void* right, void* result, bool accumulate) = 0;
 };
 
-/// Null where the processor has no fast way to do it.
+/// By the processor's own instructions where multiplies_bfloat16(), else in f32.
 std::unique_ptr<Bfloat16Product> make_bfloat16_product(const MatrixProduct&, DType result);
 
 }  // namespace alpa
