@@ -41,6 +41,7 @@ class Decoder {
 
   std::int64_t vocabulary() const { return decoding_.vocabulary; }
   std::int64_t sequence() const { return decoding_.sequence; }  ///< the most tokens of a sample
+  std::optional<std::int32_t> document_end() const { return decoding_.document_end; }
 
  private:
   void fill(std::size_t input, std::span<const std::int32_t> values);

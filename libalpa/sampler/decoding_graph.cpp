@@ -156,7 +156,10 @@ class Decoding {
       of_[node.results[0]] = of_[node.operands[0]];
       return;
     }
-    if (node.op->name == "document_starts") return;  // what is sampled is one document
+    if (node.op->name == "document_starts") {
+      made_.document_end = static_cast<std::int32_t>(node.attributes.integer("end"));
+      return;
+    }
     std::vector<ValueIndex> operands;
     for (const ValueIndex operand : node.operands) {
       if (node.op->name == "attention" && operands.size() == 3) break;

@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <optional>
 
 #include "libalpa/graph/graph.h"
 
@@ -18,6 +19,9 @@ struct DecodingGraph {
   StateIndex scores;  ///< of each word to come next, [samples, tokens, padded vocabulary]
   std::int64_t vocabulary = 0;  ///< without padding
   std::int64_t sequence = 0;    ///< places that there are
+  /// Of a model that keeps documents apart: what follows this token sees nothing before, and has the places
+  /// from 0 on.
+  std::optional<std::int32_t> document_end = {};
 
   /// [value of the training graph] The one that takes its place, which may stand for several (dropout passes
   /// on what it is given); -1: there is none.

@@ -48,31 +48,34 @@ class GrowingTexts {
  public:
   GrowingTexts(std::span<const std::vector<std::int32_t>> prompts, std::size_t first,
                std::optional<std::int32_t> end_of_text, const SamplingSettings& settings,
-               std::int64_t sequence)
+               const Decoder& decoder)
       : first_(first),
         end_of_text_(end_of_text),
         settings_(settings),
-        sequence_(sequence),
+        sequence_(decoder.sequence()),
+        document_end_(decoder.document_end()),
         key_(philox_key(static_cast<std::uint64_t>(settings.seed), hash64("sampled tokens"))) {
     for (const std::vector<std::int32_t>& prompt : prompts) {
       texts_.push_back({prompt, {}});
       is_open_.push_back(settings.tokens > 0);
       if (settings.tokens > 0)
-        last_place_ = std::max(last_place_, std::min(std::ssize(prompt) + settings.tokens - 1, sequence));
+        last_place_ = std::max(last_place_, std::min(std::ssize(prompt) + settings.tokens - 1, sequence_));
     }
+    document_places_.resize(texts_.size(), 0);
   }
 
   std::size_t size() const { return texts_.size(); }
   bool are_done() const { return std::ranges::count(is_open_, true) == 0; }
   std::int64_t last_place() const { return last_place_; }  ///< one past it, if none ends before
 
-  /// The token of each text at a place, and where that is.
-  void give(std::int64_t place, std::span<std::int32_t> tokens, std::span<std::int32_t> places) const {
+  /// The token of each text at a place, for all from 0 on in turn, and where it is in its document.
+  void give(std::int64_t place, std::span<std::int32_t> tokens, std::span<std::int32_t> places) {
     std::ranges::fill(places, -1);
     for (std::size_t i = 0; i < texts_.size(); ++i) {
       if (!is_open_[i]) continue;
       tokens[i] = token_at(i, place);
-      places[i] = static_cast<std::int32_t>(place);
+      places[i] = document_places_[i]++;
+      if (tokens[i] == document_end_) document_places_[i] = 0;
     }
   }
 
@@ -129,6 +132,8 @@ class GrowingTexts {
   std::optional<std::int32_t> end_of_text_;
   const SamplingSettings& settings_;
   std::int64_t sequence_, last_place_ = 0;
+  std::optional<std::int32_t> document_end_;
+  std::vector<std::int32_t> document_places_;  ///< [text] of its next token
   std::uint64_t key_;
   std::vector<SampledText> texts_;
   std::vector<bool> is_open_;  ///< to be continued
@@ -205,7 +210,7 @@ SamplingReport sample_texts(const Plan& plan, const Graph& graph,
   for (std::size_t first = 0; first < prompts.size(); first += static_cast<std::size_t>(at_once)) {
     const auto group =
         prompts.subspan(first, std::min(prompts.size() - first, static_cast<std::size_t>(at_once)));
-    groups.emplace_back(group, first, end_of_text, settings, decoder.sequence());
+    groups.emplace_back(group, first, end_of_text, settings, decoder);
     places_to_do += groups.back().last_place();
   }
   StoppableWork work("place", places_to_do, settings.progress_s, ranks, stop, log);

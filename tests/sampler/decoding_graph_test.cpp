@@ -36,8 +36,10 @@ TEST(DecodingGraph, HasTheParametersCachesAndScores) {
   EXPECT_EQ(parameter_count(decoding.graph), parameter_count(graph_of("tiny_llama")));
 }
 
-TEST(DecodingGraph, TakesWhatIsSampledForOneDocument) {
+TEST(DecodingGraph, KnowsWhatEndsADocument) {
+  EXPECT_FALSE(decoding_graph(graph_of("tiny_llama"), op_catalog(), 2).document_end);
   const DecodingGraph apart = decoding_graph(graph_of("tiny_documents"), op_catalog(), 2);
+  EXPECT_EQ(apart.document_end, 3);
   for (const Node& node : apart.graph.nodes) EXPECT_NE(node.op->name, "document_starts");
   EXPECT_EQ(
       std::ranges::count(apart.graph.nodes, "cached_attention", [](const Node& n) { return n.op->name; }), 4);

@@ -78,6 +78,17 @@ TEST_F(Sampling, EndsWhereTheModelEndsTheText) {
   EXPECT_EQ(ended.texts[0].end, TextEnd::end_of_text);
 }
 
+/// In training it saw nothing before.
+TEST_F(Sampling, GoesOnAfterTheEndOfADocumentAsFromNothing) {
+  const SamplingSettings greedy{.tokens = 4, .choice = {.temperature = 0}};
+  const Tokens before{9, 4, 8, 5, 1, 2, 3}, alone{1, 2, 3};
+  TrainedElsewhere apart("gpt2", 5);
+  const SamplingReport report = sample(apart, {before, alone}, greedy);
+  EXPECT_EQ(report.texts[0].tokens, report.texts[1].tokens);
+  EXPECT_EQ(report.texts[1].tokens, sample(trained_, {alone}, greedy).texts[0].tokens);
+  EXPECT_NE(report.texts[0].tokens, sample(trained_, {before}, greedy).texts[0].tokens);
+}
+
 TEST_F(Sampling, StopsBetweenTokensWithWhatThereIs) {
   const SamplingReport stopped = sample(trained_, {{1, 2, 3}, {4}}, {.tokens = 6, .at_once = 1}, {},
                                         [](StopRequest& stop) { stop.ask(); });

@@ -20,10 +20,11 @@ namespace alpa {
 /// device.
 class TrainedElsewhere {
  public:
-  explicit TrainedElsewhere(const std::string& family)
+  explicit TrainedElsewhere(const std::string& family, std::int64_t document_end = -1)
       : family_(family),
         model_(read_model(source_folder() / "tests/data" / ("small_" + family + ".toml"),
                           {source_folder() / "share/blocks"})) {
+    model_.training.document_end = document_end;
     Cluster cluster;
     cluster.memory_bytes = 1 << 30;
     cluster.memory_bytes_per_s = 1e10;
