@@ -35,7 +35,7 @@ void simulate_plan(const SimulateSettings& settings, Log& log) {
   if (settings.program) std::fputs(program_text(program, graph).c_str(), stdout);
   const Timeline timeline = simulate(program, costs);
   const SimulatedStep step =
-      simulated_step(plan, program, timeline, costs, predicted_error_s(plan, graph, costs, timeline.step_s));
+      simulated_step(plan, program, timeline, costs, sureness(plan, graph, costs, timeline.step_s).error_s);
   if (form == OutputForm::text)
     print_with_legend(simulation_text(step, remark));
   else

@@ -228,7 +228,7 @@ class TuningJob {
     plan.method =
         planned_.plan.method.starts_with(kTuned) ? planned_.plan.method : kTuned + planned_.plan.method;
     predict(plan, planned_.graph, costs_);
-    plan.prediction.step_error_s = predicted_error_s(plan, planned_.graph, costs_, plan.prediction.step_s);
+    predict_sureness(plan, planned_.graph, costs_);
     plan.program_fingerprint = program_fingerprint(lower(planned_.graph, plan), planned_.graph);
     return fastest_plan_ = std::move(plan);
   }

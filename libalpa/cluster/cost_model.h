@@ -43,6 +43,8 @@ class CostModel {
   /// `signature` is signature_of(op, local call); its first word is the operator's name. Throws Error(input)
   /// where it was not measured and the devices do not compute in its type.
   double operator_seconds(const std::string& signature, const Work&) const;
+  /// Whether that answer is a measurement.
+  bool has_measured(const std::string& signature) const { return operators_.contains(signature); }
 
   /// Time of one collective, every group of the mesh at once. bytes as in CollectiveSample. 0 for groups of
   /// one. `active`: devices of a node that take part, in this group or another of the mesh; they share its

@@ -61,7 +61,10 @@ std::string sureness_text(const PlanFacts& f) {
               ? "; costs are measured"
               : fmt::format("; every cost is estimated from the numbers of cluster '{}'", f.cluster.name);
   if (f.is_measured() && p.estimated_operators > 0)
-    text += fmt::format(", but for {}", count_text(p.estimated_operators, "operator"));
+    text += fmt::format(", but for {}{}", count_text(p.estimated_operators, "operator"),
+                        p.estimated_share ? fmt::format(": {:.1f} % of the computing time is estimated",
+                                                        100 * *p.estimated_share)
+                                          : "");
   if (!f.cluster.parts.empty() && !f.is_pinned())
     text += "; the search took all nodes for the slowest, and gave faster ones more layers afterwards";
   return text;

@@ -158,7 +158,8 @@ struct Prediction {
   Indexed<MeshIndex, MeshPrediction> meshes;
   std::vector<TransferPrediction> transfers;  ///< [transfer of the plan]
   std::vector<Candidate> candidates;          ///< best first
-  int estimated_operators = 0;                ///< costs that no measurement backs
+  int estimated_operators = 0;                ///< that were asked for in planning, and no measurement backs
+  std::optional<double> estimated_share;      ///< of the time of this plan's operators; nullopt: not known
   std::vector<ConstraintPrice> constraints;   ///< that the plan was found under
   double unconstrained_s = 0;  ///< step of the plan that is found without any of them; 0: not known
   bool operator==(const Prediction&) const = default;

@@ -262,6 +262,11 @@ class PlanReader {
         flag("/prediction/hit_time_limit", 0, file_.int64_attribute("/prediction", "hit_time_limit"));
     prediction.estimated_operators =
         small("/prediction/estimated_operators", file_.int64_attribute("/prediction", "estimated_operators"));
+    if (file_.has_attribute("/prediction", "estimated_share"))  // of measured costs
+      prediction.estimated_share = second("estimated_share");
+    if (prediction.estimated_share > 1)
+      refuse(fmt::format("/prediction/estimated_share is {}, expected no more than 1",
+                         *prediction.estimated_share));
     const Shape meshes = file_.extent("/prediction/time/compute");
     if (meshes.size() != 1 || meshes[0] != meshes_of_plan)
       refuse(fmt::format("/prediction/time/compute has extent {}, expected {}, as /meshes has rows",

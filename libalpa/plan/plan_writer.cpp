@@ -126,6 +126,8 @@ void write_prediction(H5Writer& file, const Prediction& prediction) {
   file.attribute("/prediction", "bound_covers", prediction.bound_covers);
   file.attribute("/prediction", "hit_time_limit", std::int64_t{prediction.hit_time_limit});
   file.attribute("/prediction", "estimated_operators", prediction.estimated_operators);
+  if (prediction.estimated_share)
+    file.attribute("/prediction", "estimated_share", *prediction.estimated_share);
   std::map<std::string, std::vector<double>> seconds;
   std::map<std::string, std::vector<std::int64_t>> bytes;
   const MeshPrediction names;

@@ -71,13 +71,22 @@ int micro_batches_to_be_steady(const Plan& plan) {
   return std::min(plan.micro_batches, std::max(8, 4 * static_cast<int>(plan.stages.size())));
 }
 
-double predicted_error_s(const Plan& plan, const Graph& graph, const CostModel& costs, double step_s) {
-  if (!costs.is_measured()) return 0;
+Sureness sureness(const Plan& plan, const Graph& graph, const CostModel& costs, double step_s) {
+  if (!costs.is_measured()) return {};
   Plan fewer = plan;
   fewer.micro_batches = micro_batches_to_be_steady(plan);
   const Program program = lower(graph, fewer);
   const Timeline timeline = simulate(program, costs, true);
-  return timeline.step_s > 0 ? step_s * step_error_s(program, timeline, costs) / timeline.step_s : 0;
+  const double error_s =
+      timeline.step_s > 0 ? step_s * step_error_s(program, timeline, costs) / timeline.step_s : 0;
+  return {error_s, estimated_share(program, timeline, costs)};
+}
+
+void predict_sureness(Plan& plan, const Graph& graph, const CostModel& costs) {
+  Prediction& prediction = plan.prediction;
+  const Sureness sure = sureness(plan, graph, costs, prediction.step_s);
+  prediction.step_error_s = sure.error_s;
+  prediction.estimated_share = sure.estimated_share;
 }
 
 void predict_steady(Plan& plan, const Graph& graph, const CostModel& costs) {

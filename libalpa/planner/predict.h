@@ -1,4 +1,6 @@
 #pragma once
+#include <optional>
+
 #include "libalpa/cluster/cost_model.h"
 #include "libalpa/plan/plan.h"
 
@@ -18,9 +20,16 @@ void predict_steady(Plan&, const Graph&, const CostModel&);
 /// plan.
 int micro_batches_to_be_steady(const Plan&);
 
-/// The standard deviation of a step that is predicted to take that long (program/order/step_error.h); 0 where
-/// costs are not measured. Of many micro-batches it is the same part of the step as of fewer, whose timeline
-/// fits into memory.
-double predicted_error_s(const Plan&, const Graph&, const CostModel&, double step_s);
+/// How far a predicted step is to be trusted (program/order/step_error.h).
+struct Sureness {
+  double error_s = 0;                     ///< its standard deviation
+  std::optional<double> estimated_share;  ///< of the time of its operators, in [0, 1]
+};
+
+/// Of a step that is predicted to take that long; nothing where costs are not measured. Of many micro-batches
+/// it is the same part of the step as of fewer, whose timeline fits into memory.
+Sureness sureness(const Plan&, const Graph&, const CostModel&, double step_s);
+/// Puts that of the predicted step into the prediction.
+void predict_sureness(Plan&, const Graph&, const CostModel&);
 
 }  // namespace alpa

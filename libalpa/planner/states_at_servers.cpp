@@ -83,7 +83,7 @@ void hold_states_at_servers(Plan& plan, const Graph& graph, const CostModel& cos
   plan.prediction.lower_bound_s = 0;  // of plans whose devices keep step, as other candidates are
   plan.prediction.bound_covers = "";
   predict(plan, graph, costs);
-  plan.prediction.step_error_s = predicted_error_s(plan, graph, costs, plan.prediction.step_s);
+  predict_sureness(plan, graph, costs);
   std::erase_if(plan.prediction.candidates, [](const Candidate& other) { return !other.is_chosen(); });
   for (Candidate& chosen : plan.prediction.candidates) {
     const MeshPrediction& mesh = plan.prediction.meshes.front();

@@ -198,6 +198,10 @@ TEST(PlanSummary, SaysWhichCostsAreMeasured) {
   EXPECT_THAT(summary(lowered), testing::AllOf(HasSubstr(" (from a profile): "),
                                                HasSubstr("; costs are measured, but for 3 operators\n"),
                                                Not(HasSubstr("alpa-profile"))));
+  lowered.plan.prediction.estimated_share = 0.934;
+  EXPECT_THAT(
+      summary(lowered),
+      HasSubstr("; costs are measured, but for 3 operators: 93.4 % of the computing time is estimated\n"));
 }
 
 TEST(Explain, PrintsStagesTimeMemoryAndLayoutsInWords) {

@@ -137,6 +137,7 @@ TEST_F(PlanFile, HoldsConstraintsAndTheirPrices) {
 TEST_F(PlanFile, HoldsHowFarTheStepMayBeOff) {
   Plan plan = lowered_.plan;
   plan.prediction.step_error_s = 1.5e-6;
+  plan.prediction.estimated_share = 0.25;
   EXPECT_EQ(read_plan(written("a.h5", plan)), plan);
 }
 

@@ -28,7 +28,7 @@ Deviations deviations_of(int micro_batches) {
   }));
   const Timeline timeline = simulate(program, costs, Overlap::none, true);
   return {step_error_s(program, timeline, costs),
-          predicted_error_s(plan, lowered.graph, costs, timeline.step_s), timeline.step_s};
+          sureness(plan, lowered.graph, costs, timeline.step_s).error_s, timeline.step_s};
 }
 
 TEST(PredictedError, IsThatOfTheSimulatedStep) {
@@ -40,12 +40,16 @@ TEST(PredictedError, IsThatOfTheSimulatedStep) {
   EXPECT_NEAR(many.predicted_s, many.whole_s, 0.1 * many.whole_s);
 }
 
-TEST(PredictedError, IsNotKnownWithoutMeasurements) {
+TEST(Sureness, IsNotKnownWithoutMeasurements) {
   const Lowered lowered = two_stages_of_two(4);
-  EXPECT_EQ(predicted_error_s(lowered.plan, lowered.graph, CostModel(small_cluster(4)), 1), 0);
-  const CostModel measured(
-      measured_profile(lowered.program, small_cluster(4), [](const std::string&) { return 0.05; }));
-  EXPECT_GT(predicted_error_s(lowered.plan, lowered.graph, measured, 1), 0);
+  const auto of = [&](const CostModel& costs) { return sureness(lowered.plan, lowered.graph, costs, 1); };
+  const Sureness none = of(CostModel(small_cluster(4)));
+  EXPECT_EQ(none.error_s, 0);
+  EXPECT_EQ(none.estimated_share, std::nullopt);
+  const Sureness some = of(CostModel(
+      measured_profile(lowered.program, small_cluster(4), [](const std::string&) { return 0.05; })));
+  EXPECT_GT(some.error_s, 0);
+  EXPECT_EQ(some.estimated_share, 0);
 }
 
 TEST(PredictSteady, IsNearTheWholeStepUnderEverySchedule) {

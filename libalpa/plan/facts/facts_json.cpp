@@ -173,6 +173,8 @@ JsonObject facts_json(const PlanFacts& f) {
       .set("binds", binding_json(f.binding));
   f.extrapolated_from.empty() ? json.set_null("extrapolated_from")
                               : json.set("extrapolated_from", f.extrapolated_from);
+  const std::optional<double> estimated = f.prediction.estimated_share;
+  estimated ? json.set("estimated_share", *estimated) : json.set_null("estimated_share");
   const double error_s = f.prediction.step_error_s;
   error_s > 0 ? json.set("step_error_s", error_s) : json.set_null("step_error_s");
   const Candidate* next = f.runner_up();

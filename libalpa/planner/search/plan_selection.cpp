@@ -197,8 +197,7 @@ void PlanSelection::simulate_all_of_it() {
     candidate.busiest = plan.prediction.meshes[busiest_mesh(plan.prediction)];
   });
   best_ = *std::ranges::min_element(near, {}, [&](std::size_t i) { return entries_[i].candidate.step_s; });
-  Plan& chosen = entries_[*best_].plan;
-  chosen.prediction.step_error_s = predicted_error_s(chosen, graph, costs_, chosen.prediction.step_s);
+  predict_sureness(entries_[*best_].plan, graph, costs_);
 }
 
 Plan PlanSelection::result() {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <tuple>
 
 #include "libalpa/base/overloaded.h"
 #include "libalpa/cluster/cost_kind.h"
@@ -94,6 +95,22 @@ double step_error_s(const Program& program, const Timeline& timeline, const Cost
   double squares = 0;
   for (const auto& [kind, seconds] : by_kind) squares += seconds * seconds;
   return std::sqrt(squares);
+}
+
+double estimated_share(const Program& program, const Timeline& timeline, const CostModel& costs) {
+  std::map<std::tuple<MeshIndex, int, int>, double> seconds;  // of an instruction, in all its runs
+  for (const TimelineRow& row : timeline.rows)
+    seconds[{row.mesh, row.segment, row.instruction}] += row.duration_s;
+  double all_s = 0, estimated_s = 0;
+  for (const auto& [place, of_instruction_s] : seconds) {
+    const auto& [m, segment, instruction] = place;
+    const MeshProgram& mesh = program.meshes[m];
+    const auto* compute = std::get_if<Compute>(&mesh.segments[segment].instructions[instruction].body);
+    if (!compute) continue;
+    all_s += of_instruction_s;
+    if (!costs.on(mesh.mesh).has_measured(compute_signature(mesh, *compute))) estimated_s += of_instruction_s;
+  }
+  return all_s > 0 ? estimated_s / all_s : 0;
 }
 
 }  // namespace alpa

@@ -16,6 +16,10 @@ std::string cost_kind(const Program&, const MeshProgram&, const Instruction&);
 /// nothing has a spread, as with the numbers of a cluster file. The timeline has its rows.
 double step_error_s(const Program&, const Timeline&, const CostModel&);
 
+/// The part of the time of a simulated step's operators, in [0, 1], that no measurement backs. The timeline
+/// has its rows.
+double estimated_share(const Program&, const Timeline&, const CostModel&);
+
 /// Rows without a gap between them, from the end of the step back to its begin: each ends when the one before
 /// it here starts. They are in the order of this walk, as indices.
 std::vector<std::size_t> critical_path(const std::vector<TimelineRow>&);

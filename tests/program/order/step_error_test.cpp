@@ -69,6 +69,26 @@ TEST(StepError, GrowsWithTheSpreadAndIsNoneWithoutOne) {
       step_error_s(lowered.program, simulate(lowered.program, estimated, Overlap::none, true), estimated), 0);
 }
 
+// Of two profiles each lacks what the other has.
+TEST(EstimatedShare, IsThatOfTheOperatorsThatAProfileLacks) {
+  const Lowered lowered = two_stages_of_two();
+  const Profile whole = measured_profile(lowered.program, small_cluster(4), tiny_spread);
+  Profile einsums = whole, others = whole;
+  const auto is_einsum = [](const auto& of) { return of.first.starts_with("einsum "); };
+  std::erase_if(einsums.operators, [&](const auto& of) { return !is_einsum(of); });
+  std::erase_if(others.operators, is_einsum);
+  ASSERT_FALSE(einsums.operators.empty());
+  const Timeline timeline = simulate(lowered.program, CostModel(whole), Overlap::none, true);
+  const auto share = [&](const CostModel& costs) {
+    return estimated_share(lowered.program, timeline, costs);
+  };
+  EXPECT_EQ(share(CostModel(whole)), 0);
+  EXPECT_EQ(share(CostModel(small_cluster(4))), 1);
+  EXPECT_GT(share(CostModel(einsums)), 0);
+  EXPECT_GT(share(CostModel(others)), 0);
+  EXPECT_NEAR(share(CostModel(einsums)) + share(CostModel(others)), 1, 1e-12);
+}
+
 TEST(CriticalPath, FillsTheStepWithoutAGapAndWithoutRowsThatOverlap) {
   for (const std::string& schedule : schedule_names(1)) {
     const Lowered lowered = two_stages_of_two(4, schedule);
