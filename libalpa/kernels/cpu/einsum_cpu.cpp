@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "libalpa/kernels/contraction.h"
+#include "libalpa/kernels/cpu/bfloat16_product_cpu.h"
 #include "libalpa/kernels/cpu/host_loops.h"
 #include "libalpa/kernels/cpu/kernels_cpu.h"
 #include "libalpa/kernels/cpu/matrix_product_cpu.h"

@@ -1,9 +1,7 @@
 #pragma once
 #include <cstdint>
-#include <memory>
 
 #include "libalpa/base/bfloat16.h"
-#include "libalpa/base/tensor_type.h"
 #include "libalpa/kernels/contraction.h"
 
 namespace alpa {
@@ -59,15 +57,5 @@ std::int64_t parts_of_sum(const ProductExtents&);
 /// from each part but the first.
 void multiply_parts_of_sum(const ProductExtents&, const MatrixFactor& left, const MatrixFactor& right,
                            float keep, const ProductResult&, std::int64_t parts, float* partial);
-
-/// A prepared product of bf16 matrices with a result in bf16 or f32.
-class Bfloat16Product {
- public:
-  virtual ~Bfloat16Product() = default;
-  virtual void run(const void* left, const void* right, void* result, bool accumulate) = 0;
-};
-
-/// By the processor's own instructions where multiplies_bfloat16(), else in f32.
-std::unique_ptr<Bfloat16Product> make_bfloat16_product(const MatrixProduct&, DType result);
 
 }  // namespace alpa

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "libalpa/kernels/cpu/host_loops.h"
+#include "libalpa/kernels/cpu/matrix_product_cpu.h"
 
 namespace alpa {
 namespace {

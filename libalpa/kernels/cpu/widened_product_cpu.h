@@ -2,7 +2,9 @@
 // Internal to this module.
 #include <memory>
 
-#include "libalpa/kernels/cpu/matrix_product_cpu.h"
+#include "libalpa/base/tensor_type.h"
+#include "libalpa/kernels/contraction.h"
+#include "libalpa/kernels/cpu/bfloat16_product.h"
 
 namespace alpa {
 
