@@ -9,6 +9,7 @@
 #include "apps/report_plans.h"
 #include "libalpa/base/columns.h"
 #include "libalpa/base/error.h"
+#include "libalpa/base/json.h"
 #include "libalpa/h5/atomic_file.h"
 #include "libalpa/report/event_file.h"
 #include "libalpa/report/run_page.h"
@@ -44,6 +45,17 @@ std::string csv_of(const RunHistory& run) {
   return text;
 }
 
+std::string json_of(const RunHistory& run) {
+  JsonArray steps;
+  for (std::size_t i = 0; i < run.step.size(); ++i) {
+    JsonObject step;
+    for (const RunColumn& each : run_columns()) step.set(each.name, (run.*each.values)[i]);
+    steps.add(step);
+  }
+  return JsonObject().set("format", "alpa-run").set("format_version", "1.0").set("steps", steps).text() +
+         "\n";
+}
+
 /// When the last step ended, by the file's time: steps do not say when they were made.
 double seconds_of(const std::filesystem::path& metrics) {
   const auto written = std::chrono::file_clock::to_sys(std::filesystem::last_write_time(metrics));
@@ -51,14 +63,15 @@ double seconds_of(const std::filesystem::path& metrics) {
 }
 
 void write_report(const RunReport& report, Log& log) {
-  if (report.page.empty() && report.csv.empty() && report.tensorboard.empty())
+  if (report.page.empty() && report.csv.empty() && report.json.empty() && report.tensorboard.empty())
     throw Error(ErrorKind::usage, "there is nothing to write",
-                "--out run.html for a page to look at, --csv, or --tensorboard");
-  for (const std::filesystem::path& written : {report.page, report.csv})
+                "--out run.html for a page to look at, --csv, --json or --tensorboard");
+  for (const std::filesystem::path& written : {report.page, report.csv, report.json})
     if (!written.empty()) AtomicFile{written};  // a folder that cannot be written is noticed before the work
   const std::filesystem::path metrics = metrics_of(report.run_dir);
   const RunHistory run = read_run_history(metrics);
   if (!report.csv.empty()) publish_text(report.csv, csv_of(run));
+  if (!report.json.empty()) publish_text(report.json, json_of(run));
   if (!report.tensorboard.empty()) {
     const double begin_s = seconds_of(metrics) - known_sum(run.step_s);
     std::filesystem::create_directories(report.tensorboard);
@@ -87,6 +100,8 @@ void add_report(App& app, RunReport& report) {
       .option("--out", report.page, "page to write (HTML; opens without a network)")
       .writes()
       .option("--csv", report.csv, "table of all steps to write (CSV; what is not known is empty)")
+      .writes()
+      .option("--json", report.json, "the same as JSON (what is not known is null)")
       .writes()
       .option("--tensorboard", report.tensorboard,
               "folder to write an event file of TensorBoard into (scalars)")

@@ -10,7 +10,7 @@ struct RunReport {
   std::filesystem::path run_dir;
   std::filesystem::path plan,
       profile;  ///< "": the plan beside the timeline, where there is one; its cluster's
-  std::filesystem::path page, csv, tensorboard;
+  std::filesystem::path page, csv, json, tensorboard;
 };
 
 void add_report(App&, RunReport&);

@@ -9,7 +9,10 @@ run=${1:-$here/runs/demo}
 
 echo "== build"
 cd "$here"
-cmake --preset release >/dev/null
+# What is built once need not be built in parts.
+at_once=()
+[ -f build/release/CMakeCache.txt ] || at_once=(-DCMAKE_UNITY_BUILD=ON)
+cmake --preset release "${at_once[@]}" >/dev/null
 cmake --build --preset release --target alpa-profile alpa-plan alpa-train
 bin=$here/build/release/bin
 rm -rf "$run"

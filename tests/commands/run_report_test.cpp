@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "tests/commands/shown_page.h"
 #include "tests/commands/workplace.h"
@@ -55,13 +56,18 @@ TEST_F(RunReports, HaveFiguresCurvesAndThePlanOnAPageThatAsksNoNetwork) {
 
 TEST_F(RunReports, GiveMetricsToOtherPrograms) {
   train();
-  const CommandResult reported = this->run("alpa-train report run --csv run.csv --tensorboard board");
+  const CommandResult reported =
+      this->run("alpa-train report run --csv run.csv --json run.json --tensorboard board");
   ASSERT_EQ(reported.status, 0) << reported.output;
   const std::string csv = text("run.csv");
   EXPECT_TRUE(csv.starts_with("step,loss,evaluation_loss,gradient_norm,"));
   EXPECT_EQ(std::ranges::count(csv, '\n'), 7);
   const std::vector<double> losses = numbers("run", "loss");
   EXPECT_EQ(std::stod(csv.substr(csv.find("\n6,") + 3)), losses.at(5));
+  const nlohmann::json whole = nlohmann::json::parse(text("run.json"));
+  EXPECT_EQ(whole["format"], "alpa-run");
+  ASSERT_EQ(whole["steps"].size(), losses.size());
+  EXPECT_EQ(whole["steps"][5]["loss"], losses.at(5));
   const auto files = names_in("board");
   ASSERT_EQ(files.size(), 1u);
   EXPECT_THAT(*files.begin(), HasSubstr("events.out.tfevents."));
