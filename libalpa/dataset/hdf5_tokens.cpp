@@ -16,7 +16,7 @@ class Hdf5Tokens final : public TokenSource {
               "store the values as '/tokens', a one-dimensional dataset of an integer type") {
     if (!rows_.is_integer() || rows_.extent().size() != 1)
       throw rows_.error("expected one dimension of integers");
-    if (has_dataset(path, "/tokenizer")) document_end_ = read_tokenizer_file(path.string()).end_of_text;
+    document_end_ = carried_end_of_text(path.string());
   }
 
   bool can_read_ahead() const override { return rows_.is_plain(); }

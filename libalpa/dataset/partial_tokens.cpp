@@ -121,7 +121,7 @@ TextPlace PartialTokens::begin(const std::vector<TextFile>& files) {
   const bool has_changed = same < known->begins.size();
   const TextPlace place = has_changed ? known->begins[same] : known->reached;
   log_start(place, files.size(), has_changed && same < files.size() ? files[same].path.string() : "");
-  if (has_changed) record(place);  // while all that the old one tells of is there
+  if (has_changed) record(place);  // while all that the old one names is there
   file_.cut(place.tokens * packed_bytes(type_));
   return place;
 }

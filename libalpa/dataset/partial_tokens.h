@@ -30,7 +30,7 @@ class PartialTokens {
   PartialTokens(const std::filesystem::path& out, std::int64_t vocabulary, std::string made_with, Log& log,
                 std::chrono::duration<double> record_every = std::chrono::seconds(2));
 
-  /// Leaves nothing that no record tells of.
+  /// Removes what no record names.
   ~PartialTokens();
   PartialTokens(const PartialTokens&) = delete;
   PartialTokens& operator=(const PartialTokens&) = delete;

@@ -47,23 +47,21 @@ ShardingRule rotary_rule(const OpCall& call) {
 
 namespace {
 
-/// The rule of a call, with or without first keys.
+/// The rule of a call whose `count` operands may be followed by first keys.
+ShardingRule rule_of_heads(const OpCall& call, std::size_t count, const std::string& operands,
+                           const std::string& results) {
+  return parse_rule(
+      operands + (call.operands.size() > count ? ", b s -> " : " -> ") + results + " | whole k | ring t s",
+      call.operands);
+}
+
 ShardingRule attention_rule(const OpCall& call) {
-  return parse_rule(call.operands.size() > 3
-                        ? "b s (g r) k, b t g k, b t g k, b s -> b s (g r) k, b (g r) s | whole k | ring t s"
-                        : "b s (g r) k, b t g k, b t g k -> b s (g r) k, b (g r) s | whole k | ring t s",
-                    call.operands);
+  return rule_of_heads(call, 3, "b s (g r) k, b t g k, b t g k", "b s (g r) k, b (g r) s");
 }
 
 ShardingRule attention_grad_rule(const OpCall& call) {
-  return parse_rule(
-      call.operands.size() > 6
-          ? "b s (g r) k, b s (g r) k, b t g k, b t g k, b s (g r) k, b (g r) s, b s -> b s (g r) k, b t g "
-            "k, "
-            "b t g k | whole k | ring t s"
-          : "b s (g r) k, b s (g r) k, b t g k, b t g k, b s (g r) k, b (g r) s -> b s (g r) k, b t g k, "
-            "b t g k | whole k | ring t s",
-      call.operands);
+  return rule_of_heads(call, 6, "b s (g r) k, b s (g r) k, b t g k, b t g k, b s (g r) k, b (g r) s",
+                       "b s (g r) k, b t g k, b t g k");
 }
 
 std::vector<ValueIndex> attention_gradient(GraphBuilder& g, const Node& node,

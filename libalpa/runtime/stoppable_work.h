@@ -11,7 +11,7 @@
 namespace alpa {
 
 /// Work that all ranks do together, piece by piece, until it is done or one of them is asked to stop. Its
-/// lines tell how far it has come: "batch 12/300  loss 2.3456 so far  left 12.00 s".
+/// lines report how far it has come: "batch 12/300  loss 2.3456 so far  left 12.00 s".
 class StoppableWork {
  public:
   /// `pieces` in all, each called a `piece`; a line every so many seconds. Time counts from here on. Keeps

@@ -48,21 +48,29 @@ bool begins_as_hdf5(const std::string& name) {
   return std::string_view(first, sizeof first) == "\x89HDF\r\n\x1a\n";
 }
 
+H5Rows carried_rows(const std::string& name) {
+  return H5Rows(name, "/tokenizer", "convert the text again with --tokenizer");
+}
+
+std::optional<std::int32_t> end_of_text(const H5Rows& rows) {
+  const auto end = rows.integer_attribute("end_of_text");
+  if (!end) return std::nullopt;
+  if (*end < 0 || *end > std::numeric_limits<std::int32_t>::max())
+    throw rows.error(fmt::format("end_of_text is {}, expected an id", *end));
+  return static_cast<std::int32_t>(*end);
+}
+
 TokenizerFile carried_by_hdf5(const std::string& name) {
   if (!has_dataset(name, "/tokenizer"))
     throw unusable(name, "does not say which tokenizer made its tokens: it has no /tokenizer",
                    "give the tokenizer's own file, or convert the text again with --tokenizer");
-  const H5Rows rows(name, "/tokenizer", "convert the text again with --tokenizer");
+  const H5Rows rows = carried_rows(name);
   if (!rows.is_bytes() || rows.extent().size() != 1) throw rows.error("expected one dimension of bytes");
   const std::int64_t bytes = rows.extent()[0];
   check_size(name, bytes);
   TokenizerFile file{name, std::string(static_cast<std::size_t>(bytes), '\0')};
   if (bytes > 0) rows.read(0, bytes, reinterpret_cast<std::uint8_t*>(file.content.data()));
-  if (const auto end = rows.integer_attribute("end_of_text")) {
-    if (*end < 0 || *end > std::numeric_limits<std::int32_t>::max())
-      throw rows.error(fmt::format("end_of_text is {}, expected an id", *end));
-    file.end_of_text = static_cast<std::int32_t>(*end);
-  }
+  file.end_of_text = end_of_text(rows);
   return file;
 }
 
@@ -74,6 +82,10 @@ TokenizerFile read_tokenizer_file(const std::string& name) {
   if (fs::exists(name, ignored) && !fs::is_regular_file(name, ignored))
     throw unusable(name, "is no regular file");
   return begins_as_hdf5(name) ? carried_by_hdf5(name) : TokenizerFile{name, content_of(name)};
+}
+
+std::optional<std::int32_t> carried_end_of_text(const std::string& hdf5_file) {
+  return has_dataset(hdf5_file, "/tokenizer") ? end_of_text(carried_rows(hdf5_file)) : std::nullopt;
 }
 
 std::unique_ptr<Tokenizer> make_tokenizer(const TokenizerFile& file) {

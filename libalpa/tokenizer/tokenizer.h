@@ -83,6 +83,10 @@ TokenizerFile read_tokenizer_file(const std::string& name);
 /// names the field where it is damaged or asks for what is not supported.
 std::unique_ptr<Tokenizer> make_tokenizer(const TokenizerFile&);
 
+/// What ends the documents of an HDF5 file that carries its tokenizer, where that is known. Does not read the
+/// tokenizer. Throws Error(input) where it is no id.
+std::optional<std::int32_t> carried_end_of_text(const std::string& hdf5_file);
+
 /// What ends a document: as the file says, else as its tokenizer has it.
 std::optional<std::int32_t> end_of_text(const TokenizerFile&, const Tokenizer&);
 

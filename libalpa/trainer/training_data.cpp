@@ -34,7 +34,7 @@ std::int64_t least_of(const Graph& graph, const Input& input) {
   return -1;
 }
 
-/// That documents end in the data as the model is told.
+/// That documents end in the data with the id that the model is trained with.
 void check_document_end(const TokenSource& tokens, std::int64_t document_end, std::int64_t vocabulary) {
   if (document_end < 0) return;
   if (document_end >= vocabulary)

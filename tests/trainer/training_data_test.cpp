@@ -2,7 +2,10 @@
 
 #include <gmock/gmock.h>
 
+#include <fstream>
+
 #include "libalpa/base/error.h"
+#include "libalpa/dataset/convert.h"
 #include "libalpa/h5/file.h"
 #include "libalpa/model/model.h"
 #include "tests/h5/temporary_folder.h"
@@ -54,6 +57,51 @@ TEST_F(SequencesWithLabels, LackNoLengths) {
 TEST_F(SequencesWithLabels, HaveOnlyKnownLabels) {
   EXPECT_THAT([&] { labels_of(8, 5); },
               ThrowsMessage<Error>(HasSubstr("/labels, row 2: 8, but the model takes -1 to 7")));
+}
+
+/// Tokens that a text was converted to, whose documents end with 7, for a model with other ideas of that.
+class TokensOfDocuments : public ::testing::Test {
+ protected:
+  void open_for(std::int64_t document_end, const std::string& data) const {
+    ModelDefinition model =
+        read_model(source_ / "tests" / "data" / "tiny_llama.toml", {source_ / "share" / "blocks"});
+    model.training.document_end = document_end;
+    open_training_data(data, training_step_graph(model, 8), model.training, 0);
+  }
+
+  std::string converted() const {
+    const std::filesystem::path text = folder_.path() / "text.txt", out = folder_.path() / "text.h5";
+    std::ofstream(text) << std::string(4000, '\1');
+    ConvertSettings settings;
+    settings.sources = {text};
+    settings.out = out;
+    settings.end_of_text = "7";
+    Log log("test", LogLevel::off);
+    convert(settings, {}, log);
+    return out.string();
+  }
+
+  const std::filesystem::path source_ = ALPA_SOURCE_DIR;
+  TemporaryFolder folder_;
+};
+
+TEST_F(TokensOfDocuments, EndAsTheModelIsTrainedWith) {
+  const std::string data = converted(), mix = (folder_.path() / "mix.toml").string();
+  std::ofstream(mix) << "[[source]]\ndata = \"text.h5\"\nweight = 1\n";
+  for (const std::string& each : {data, mix}) {
+    open_for(7, each);
+    open_for(-1, each);
+    EXPECT_THAT([&] { open_for(8, each); },
+                ThrowsMessage<Error>(HasSubstr("[training] document_end is 8, but documents end with 7 in")))
+        << each;
+  }
+}
+
+TEST_F(TokensOfDocuments, EndWithAnIdOfTheVocabulary) {
+  open_for(63, "synthetic:64");
+  EXPECT_THAT([&] { open_for(64, "synthetic:64"); },
+              ThrowsMessage<Error>(
+                  HasSubstr("[training] document_end is 64, but the ids that the model takes are 0 to 63")));
 }
 
 }  // namespace

@@ -9,8 +9,8 @@
 namespace alpa {
 namespace {
 
-/// Of a tile of the result, and of the part of the sum that is widened at once: three tiles of f32 lie in the
-/// second-level cache, and a number is widened for some hundred times that it is multiplied.
+/// Of a tile of the result, and of the part of the sum that is widened at once: three tiles of f32 are 2 MiB,
+/// and a number is widened once for some hundred times that it is multiplied.
 constexpr std::int64_t kTile = 512, kSum = 256;
 
 /// One thread's tiles of left and right operands and of the result. Kept from product to product, as every
