@@ -1,10 +1,13 @@
-# alpa_module(<name> USES <modules...> [LINK <targets...>] [PRIVATE <targets...>])
+# Loops over elements are vectorised in every preset (libalpa/base/instruction_set.h).
+set(alpa_vectorized -O3 -fno-math-errno -fno-trapping-math)
+
+# alpa_module(<name> [VECTORIZED] USES <modules...> [LINK <targets...>] [PRIVATE <targets...>])
 #
 # Builds the .cpp (and .cu) files of libalpa/<name>, those in folders too but for programs of their own (process/), as target alpa_<name>. Files ending in _cuda or _nccl are
 # compiled only with ALPA_CUDA, files ending in _no_cuda only without. LINK is seen by users of the
-# module too, PRIVATE only by its own sources. scripts/check_layers.cmake reads USES from the same lines.
+# module too, PRIVATE only by its own sources. VECTORIZED is for modules of such loops. scripts/check_layers.cmake reads USES from the same lines.
 function(alpa_module name)
-  cmake_parse_arguments(ARG "" "" "USES;LINK;PRIVATE" ${ARGN})
+  cmake_parse_arguments(ARG "VECTORIZED" "" "USES;LINK;PRIVATE" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${name}/*.cpp)
   list(FILTER sources EXCLUDE REGEX "/process/")
   if(ALPA_CUDA)
@@ -35,5 +38,11 @@ function(alpa_module name)
   target_include_directories(alpa_${name} PUBLIC ${PROJECT_SOURCE_DIR})
   target_link_libraries(alpa_${name} PUBLIC ${ARG_USES} ${ARG_LINK} PRIVATE alpa_flags ${ARG_PRIVATE})
   target_compile_features(alpa_${name} PUBLIC cxx_std_20)
-  alpa_precompile(alpa_${name} alpa_std)
+  if(ARG_VECTORIZED)
+    target_compile_options(alpa_${name} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${alpa_vectorized}>")
+    set_target_properties(alpa_${name} PROPERTIES UNITY_BUILD OFF)  # what is inlined into a loop does not depend on its neighbours
+    alpa_precompile(alpa_${name} alpa_std_vectorized)
+  else()
+    alpa_precompile(alpa_${name} alpa_std)
+  endif()
 endfunction()

@@ -1,21 +1,19 @@
 # Headers that most files read are parsed once, and reused by targets of the same compiler flags. Files include what they need
-# all the same: release and cuda are built without this.
+# all the same: cuda is built without this.
 
-# alpa_precompiled(<name> HEADERS <headers...> [LINK <targets...>])
+# alpa_precompiled(<name> HEADERS <headers...> [LINK <targets...>] [OPTIONS <compiler options...>])
 function(alpa_precompiled name)
-  cmake_parse_arguments(ARG "" "" "HEADERS;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "HEADERS;LINK;OPTIONS" ${ARGN})
   file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/${name}.cpp "")
   add_library(${name} OBJECT ${CMAKE_CURRENT_BINARY_DIR}/${name}.cpp)
   target_link_libraries(${name} PRIVATE ${ARG_LINK} alpa_flags)
+  target_compile_options(${name} PRIVATE ${ARG_OPTIONS})
   target_precompile_headers(${name} PRIVATE ${ARG_HEADERS})
 endfunction()
 
 # alpa_precompile(<target> <name>)
 function(alpa_precompile target name)
-  get_target_property(links ${target} LINK_LIBRARIES)
-  if(NOT "OpenMP::OpenMP_CXX" IN_LIST links)  # another language to the compiler
-    target_precompile_headers(${target} REUSE_FROM ${name})
-    # What g++ 12 sees in std::string it reports where it no longer knows that the header is the system's.
-    target_compile_options(${target} PRIVATE -Wno-array-bounds)
-  endif()
+  target_precompile_headers(${target} REUSE_FROM ${name})
+  # What g++ 12 sees in std::string it reports where it no longer knows that the header is the system's.
+  target_compile_options(${target} PRIVATE -Wno-array-bounds)
 endfunction()

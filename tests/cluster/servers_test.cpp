@@ -17,9 +17,9 @@ Cluster sixteen_nodes() {
   return cluster;
 }
 
-constexpr double kBytes = 1 << 30;  // beside which latencies are nothing
+constexpr double kReducedBytes = 1 << 30;  // beside which latencies are nothing
 
-double all_reduce_s(const CostModel& costs, GroupShape group, double bytes = kBytes) {
+double all_reduce_s(const CostModel& costs, GroupShape group, double bytes = kReducedBytes) {
   return costs.collective_seconds(CollectiveKind::all_reduce, group, bytes, group.per_node);
 }
 
@@ -62,7 +62,7 @@ TEST(Servers, AreKeptInFiles) {
 
 // The numbers that BytePS's formula gives for eight machines: 1.75, 1.47, 1.27 and 1 times M / B.
 TEST(Servers, MakeAllReducesShorterByTheFormula) {
-  const double bytes_s = kBytes / 1e8;
+  const double bytes_s = kReducedBytes / 1e8;
   const std::pair<int, double> expected[] = {{1, 112.0 / 70}, {2, 112.0 / 76}, {4, 112.0 / 88}, {8, 1}};
   EXPECT_NEAR(all_reduce_s(CostModel(sixteen_nodes()), {8, 1}) / bytes_s, 1.75, 1e-9);
   for (const auto& [servers, times] : expected)
@@ -90,8 +90,8 @@ TEST(Servers, HelpWithLongSumsOverAllDevicesAlone) {
   EXPECT_EQ(all_reduce_s(served, {8, 1}, gathered), all_reduce_s(plain, {8, 1}, gathered));
   EXPECT_LT(all_reduce_s(served, {8, 1}, gathered + 1), all_reduce_s(plain, {8, 1}, gathered + 1));
   for (const CollectiveKind kind : {CollectiveKind::reduce_scatter, CollectiveKind::all_gather})
-    EXPECT_EQ(served.collective_seconds(kind, {8, 1}, kBytes, 1),
-              plain.collective_seconds(kind, {8, 1}, kBytes, 1));
+    EXPECT_EQ(served.collective_seconds(kind, {8, 1}, kReducedBytes, 1),
+              plain.collective_seconds(kind, {8, 1}, kReducedBytes, 1));
 }
 
 // What the search counts on of a sum's share of a collective (CostModel::all_reduce_share_seconds).

@@ -17,11 +17,11 @@ namespace {
 constexpr std::int64_t kGroup = 2, kGroups = 3, kVertices = 29, kRoom = kGroup * kVertices;
 
 /// That there are so many of the step's groups, the third to fifth of which are the tensors'.
-constexpr std::int32_t kRows[] = {58, 58, 17, 58, 1};
+constexpr std::int32_t kGroupedRows[] = {58, 58, 17, 58, 1};
 constexpr std::int64_t kFirstGroup = 2;
 
 /// What is looked at of a group: an even number of rows.
-std::int64_t looked_at(std::int64_t group) { return (kRows[kFirstGroup + group] + 1) / 2 * 2; }
+std::int64_t looked_at(std::int64_t group) { return (kGroupedRows[kFirstGroup + group] + 1) / 2 * 2; }
 
 struct RowCase {
   std::string op, operands;
@@ -47,7 +47,7 @@ TEST_P(RowGroups, LookAtTheRowsThatAreThereAlone) {
   KernelRun plain = p.run(), grouped = p.run();
   set_vertex_rows(grouped.attributes, {c.operand, kGroup, kRoom});
   grouped.point.first_sample = kFirstGroup * kGroup;
-  grouped.point.group_rows = kRows;
+  grouped.point.group_rows = kGroupedRows;
   const ShardingRule rule = rule_of(*p.op, p.call());
   const RowFactors factors = row_factors(rule, c.operand).value();
 

@@ -15,7 +15,7 @@ using testing::HasSubstr;
 using testing::ThrowsMessage;
 
 /// A vertex function of that head and steps, over graphs of that table.
-std::string model_text(
+std::string text_of_model(
     const std::string& steps, const std::string& states = "h = \"width\"",
     const std::string& graphs = "vocabulary = 9\nclasses = 4\nchildren = 2\nvertices = 5\n") {
   return "name = \"graphs\"\n" + (graphs.empty() ? "" : "[graphs]\n" + graphs) +
@@ -63,7 +63,8 @@ ModelDefinition graphs_model(const std::string& text) {
 }
 
 TEST(VertexFunctions, StandAmongOrdinaryLayers) {
-  const Graph graph = forward_graph(graphs_model(model_text(kGather + kProduct + kSum + kScatter)), 4, true);
+  const Graph graph =
+      forward_graph(graphs_model(text_of_model(kGather + kProduct + kSum + kScatter)), 4, true);
   std::vector<std::string> ops;
   for (const Node& node : graph.nodes) ops.emplace_back(node.op->name);
   EXPECT_THAT(std::vector(ops.begin(), ops.begin() + 4),
@@ -72,7 +73,8 @@ TEST(VertexFunctions, StandAmongOrdinaryLayers) {
 }
 
 TEST(VertexFunctions, TakeTheirGraphsAsThreeInputs) {
-  const Graph graph = forward_graph(graphs_model(model_text(kGather + kProduct + kSum + kScatter)), 4, true);
+  const Graph graph =
+      forward_graph(graphs_model(text_of_model(kGather + kProduct + kSum + kScatter)), 4, true);
   ASSERT_EQ(graph.inputs.size(), 3u);
   std::vector<std::string> inputs;
   for (const Input& input : graph.inputs) {
@@ -84,7 +86,7 @@ TEST(VertexFunctions, TakeTheirGraphsAsThreeInputs) {
 }
 
 TEST(VertexFunctions, StandInTheExpandedModel) {
-  const ModelDefinition model = graphs_model(model_text(kGather + kProduct + kSum + kScatter));
+  const ModelDefinition model = graphs_model(text_of_model(kGather + kProduct + kSum + kScatter));
   EXPECT_EQ(graph_text(forward_graph(parse_model(model.expanded_toml, "expanded"), 2, true)),
             graph_text(forward_graph(model, 2, true)));
 }
@@ -92,8 +94,8 @@ TEST(VertexFunctions, StandInTheExpandedModel) {
 TEST(VertexFunctions, AreExpandedWithTheRoundsOfTheData) {
   const std::string graphs = "vocabulary = 9\nclasses = 4\nchildren = 2\nvertices = 5\n";
   const ModelDefinition model =
-      graphs_model(model_text(kGather + kProduct + kSum + kScatter, "h = \"width\"",
-                              graphs + "rounds = [6, 3, 1]\nbatching = \"agenda\"\n"));
+      graphs_model(text_of_model(kGather + kProduct + kSum + kScatter, "h = \"width\"",
+                                 graphs + "rounds = [6, 3, 1]\nbatching = \"agenda\"\n"));
   const ModelDefinition again = parse_model(model.expanded_toml, "expanded");
   EXPECT_THAT(again.graphs[0].rounds, ElementsAre(6, 3, 1));
   EXPECT_EQ(again.graphs[0].batching.policy, BatchingPolicy::agenda);
@@ -108,11 +110,11 @@ TEST(VertexFunctions, AreExpandedWithTheRoundsOfTheData) {
   EXPECT_EQ(found, 2) << "there and back";
 }
 
-struct Wrong {
+struct WrongFunction {
   std::string text, reported;
 };
 
-class WrongVertexFunctions : public testing::TestWithParam<Wrong> {};
+class WrongVertexFunctions : public testing::TestWithParam<WrongFunction> {};
 
 TEST_P(WrongVertexFunctions, AreReported) {
   EXPECT_THAT([] { graphs_model(GetParam().text); },
@@ -124,39 +126,48 @@ const std::string kGood = kGather + kProduct + kSum + kScatter;
 INSTANTIATE_TEST_SUITE_P(
     Table, WrongVertexFunctions,
     testing::Values(
-        Wrong{model_text(kGather + kProduct + kSum),
-              "the state 'h' is published (scatter) 0 times, expected once"},
-        Wrong{model_text(kGood + kScatter), "the state 'h' is published (scatter) 2 times, expected once"},
-        Wrong{model_text(kGood, "h = \"width\", c = 2"), "nothing gathers the state 'c'"},
-        Wrong{model_text("{gather = \"hh\", as = \"below\"},\n" + kProduct + kSum + kScatter),
-              "no state is named 'hh', did you mean 'h'?"},
-        Wrong{model_text(kGather + "{op = \"bias_add\", of = [\"below\", \"shift\"], as = \"of_below\"},\n" +
-                         kSum + kScatter),
-              "unknown value 'shift'"},
-        Wrong{model_text(kGood, "h = \"width\"", ""), "unknown value 'labels'"},
-        Wrong{model_text(kGood, "h = \"width\"", "vocabulary = 9\nclasses = 4\nvertices = 5\n"),
-              "missing key 'children'"},
-        Wrong{
-            model_text(kGood, "h = \"width\"", "vocabulary = 9\nclasses = 4\nchildren = 65\nvertices = 5\n"),
-            "'children' is 65, expected an integer from 1 to 64"},
-        Wrong{model_text(kGood, "h = \"width\"",
-                         "vocabulary = 9\nclasses = 4\nchildren = 2\nvertices = 5\nrounds = [6, 5]\n"),
-              "'rounds' have more than the 10 rows that there is room for"},
-        Wrong{model_text(kGood, "h = \"width\"",
-                         "vocabulary = 9\nclasses = 4\nchildren = 2\nvertices = 5\nbatching = \"all\"\n"),
-              "serial"},
-        Wrong{model_text(kGood).replace(model_text(kGood).find("batch = 4"), 9,
-                                        "batch = 4\nprecision = \"bf16\""),
-              "vertex functions compute in f32: expected [training] precision"},
-        Wrong{model_text(kGood, ""), "a vertex function has states that vertices publish, and an input"},
-        Wrong{model_text("{op = \"slice\", of = \"x\", as = \"x\", begin = 2, size_c = 2},\n" + kGood),
-              "2 elements from 2 on are not part of 3"},
-        Wrong{model_text(kGood).replace(model_text(kGood).find("[vertex.cell]"), 0,
-                                        "[block.cell]\ninputs = [\"x\"]\noutputs = [\"x\"]\nsteps = []\n"),
-              "there is a block 'cell' too"},
-        Wrong{model_text(kGood + "{metric = \"sum\", of = \"y\"},\n"), "a vertex function has no metrics"},
-        Wrong{model_text(kGather + kProduct + kSum + "{op = \"gelu\", of = \"y\", as = \"y\"},\n" + kScatter),
-              "operator 'gelu' cannot be done round by round"}));
+        WrongFunction{text_of_model(kGather + kProduct + kSum),
+                      "the state 'h' is published (scatter) 0 times, expected once"},
+        WrongFunction{text_of_model(kGood + kScatter),
+                      "the state 'h' is published (scatter) 2 times, expected once"},
+        WrongFunction{text_of_model(kGood, "h = \"width\", c = 2"), "nothing gathers the state 'c'"},
+        WrongFunction{text_of_model("{gather = \"hh\", as = \"below\"},\n" + kProduct + kSum + kScatter),
+                      "no state is named 'hh', did you mean 'h'?"},
+        WrongFunction{
+            text_of_model(kGather + "{op = \"bias_add\", of = [\"below\", \"shift\"], as = \"of_below\"},\n" +
+                          kSum + kScatter),
+            "unknown value 'shift'"},
+        WrongFunction{text_of_model(kGood, "h = \"width\"", ""), "unknown value 'labels'"},
+        WrongFunction{text_of_model(kGood, "h = \"width\"", "vocabulary = 9\nclasses = 4\nvertices = 5\n"),
+                      "missing key 'children'"},
+        WrongFunction{text_of_model(kGood, "h = \"width\"",
+                                    "vocabulary = 9\nclasses = 4\nchildren = 65\nvertices = 5\n"),
+                      "'children' is 65, expected an integer from 1 to 64"},
+        WrongFunction{
+            text_of_model(kGood, "h = \"width\"",
+                          "vocabulary = 9\nclasses = 4\nchildren = 2\nvertices = 5\nrounds = [6, 5]\n"),
+            "'rounds' have more than the 10 rows that there is room for"},
+        WrongFunction{
+            text_of_model(kGood, "h = \"width\"",
+                          "vocabulary = 9\nclasses = 4\nchildren = 2\nvertices = 5\nbatching = \"all\"\n"),
+            "serial"},
+        WrongFunction{text_of_model(kGood).replace(text_of_model(kGood).find("batch = 4"), 9,
+                                                   "batch = 4\nprecision = \"bf16\""),
+                      "vertex functions compute in f32: expected [training] precision"},
+        WrongFunction{text_of_model(kGood, ""),
+                      "a vertex function has states that vertices publish, and an input"},
+        WrongFunction{
+            text_of_model("{op = \"slice\", of = \"x\", as = \"x\", begin = 2, size_c = 2},\n" + kGood),
+            "2 elements from 2 on are not part of 3"},
+        WrongFunction{
+            text_of_model(kGood).replace(text_of_model(kGood).find("[vertex.cell]"), 0,
+                                         "[block.cell]\ninputs = [\"x\"]\noutputs = [\"x\"]\nsteps = []\n"),
+            "there is a block 'cell' too"},
+        WrongFunction{text_of_model(kGood + "{metric = \"sum\", of = \"y\"},\n"),
+                      "a vertex function has no metrics"},
+        WrongFunction{text_of_model(kGather + kProduct + kSum + "{op = \"gelu\", of = \"y\", as = \"y\"},\n" +
+                                    kScatter),
+                      "operator 'gelu' cannot be done round by round"}));
 
 }  // namespace
 }  // namespace alpa

@@ -23,7 +23,7 @@ std::string gradient(const std::string& name, const std::string& way) {
   return "[[gradient]]\nname = \"" + name + "\"\nway = \"" + way + "\"\n";
 }
 
-Plan under(const std::string& constraints) {
+Plan plan_under(const std::string& constraints) {
   PlannerOptions options;
   options.effort = PlannerEffort::quick;
   options.no_constraint_prices = true;
@@ -51,8 +51,8 @@ struct WayCase {
 class GradientWays : public testing::TestWithParam<WayCase> {};
 
 TEST_P(GradientWays, AreWhatThePlanSaysOfTheParametersThatHaveThem) {
-  const Plan plan = under(kSamplesAlone + gradient("block.*.up", GetParam().way));
-  std::map<std::string, std::string> said = words_of(plan), free = words_of(under(kSamplesAlone));
+  const Plan plan = plan_under(kSamplesAlone + gradient("block.*.up", GetParam().way));
+  std::map<std::string, std::string> said = words_of(plan), free = words_of(plan_under(kSamplesAlone));
   const std::string asked = "block.*.up.gradient";
   EXPECT_EQ(said.at(asked), GetParam().said);
   const PlanFacts facts = plan_facts(plan, tiny_gpt(plan.micro_batch_samples));
@@ -76,7 +76,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(GradientWaysOfOneLayer, AreNotThoseOfLayersThatAreEqualElse) {
   const Plan plan =
-      under(kSamplesAlone + gradient("block.0.up", "all-reduce") + gradient("block.1.up", "factors"));
+      plan_under(kSamplesAlone + gradient("block.0.up", "all-reduce") + gradient("block.1.up", "factors"));
   const Graph graph = tiny_gpt(plan.micro_batch_samples);
   const GraphUses uses(graph);
   for (const State& state : graph.states) {
@@ -88,8 +88,8 @@ TEST(GradientWaysOfOneLayer, AreNotThoseOfLayersThatAreEqualElse) {
 
 TEST(GradientWaysOfAFile, MayBeBesideWhatIsSaidOfTheWholePlan) {
   const Plan plan =
-      under("overlap = \"all\"\nupdates = \"next-forward\"\nsync = \"each\"\nsync_order = \"ready\"\n" +
-            (kSamplesAlone + gradient("block.*.up", "zero-1")));
+      plan_under("overlap = \"all\"\nupdates = \"next-forward\"\nsync = \"each\"\nsync_order = \"ready\"\n" +
+                 (kSamplesAlone + gradient("block.*.up", "zero-1")));
   EXPECT_EQ(plan.overlap, Overlap::all);
   EXPECT_EQ(plan.updates, UpdateOrder::next_forward);
   EXPECT_TRUE(plan.sync.empty());

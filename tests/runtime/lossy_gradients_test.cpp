@@ -22,11 +22,6 @@ TinyCase delayed(TinyCase c, std::int64_t steps) {
   return c;
 }
 
-TinyCase unclipped(TinyCase c) {
-  c.gradient_clip = 0;
-  return c;
-}
-
 TinyCase ordered(TinyCase c, UpdateOrder updates) {
   c.updates = updates;
   return c;

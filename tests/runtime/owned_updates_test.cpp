@@ -16,11 +16,6 @@ struct OwnedCase {
   int parts = 0;  ///< where they are searched; 0: as many as devices
 };
 
-TinyCase unclipped(TinyCase c) {
-  c.gradient_clip = 0;
-  return c;
-}
-
 std::string owned_case_name(const testing::TestParamInfo<OwnedCase>& each) {
   std::string rule;
   for (const Word<OwnerRule>& word : owner_words())

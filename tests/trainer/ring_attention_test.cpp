@@ -19,7 +19,7 @@ namespace {
 
 using testing_models::Lowered;
 
-constexpr std::int64_t kBatch = 8, kSequence = 8, kVocabulary = 32, kModel = 16, kBlocks = 2;
+constexpr std::int64_t kRingBatch = 8, kSequence = 8, kVocabulary = 32, kModel = 16, kBlocks = 2;
 constexpr std::string_view kMoment = ".moment1";
 
 /// Counts the bytes of messages from rank to rank; collectives pass by uncounted.
@@ -70,7 +70,7 @@ Outcome one_step(int ranks, const std::string& role) {
                                               "]\nstate_sharding = \"none\"\n" +
                                               (ranks > 1 ? "axes = [\"" + role + "\"]\n" : ""));
   std::vector<std::int32_t> tokens, targets;
-  for (std::int32_t i = 0; i < kBatch * kSequence; ++i) {
+  for (std::int32_t i = 0; i < kRingBatch * kSequence; ++i) {
     tokens.push_back(i * 7 % static_cast<std::int32_t>(kVocabulary));
     targets.push_back((i * 5 + 1) % static_cast<std::int32_t>(kVocabulary));
   }
@@ -135,7 +135,7 @@ TEST(RingAttention, OnFourRanksTrainsAsOneRank) {
 // forward and as often backward, and as often what their gradients have come to: as in an all-gather each way
 // and a reduce-scatter, 6 (n - 1) / n of the keys per rank and block.
 TEST(RingAttention, SendsAsManyBytesAsTheFormulaSays) {
-  const std::int64_t keys = kBatch * kSequence * kModel * 4;
+  const std::int64_t keys = kRingBatch * kSequence * kModel * 4;
   for (const int ranks : {2, 4})
     EXPECT_EQ(one_step(ranks, "ring").bytes_sent, ranks * kBlocks * 6 * (ranks - 1) * keys / ranks) << ranks;
   EXPECT_EQ(one_step(4, "sequence").bytes_sent, 0);

@@ -14,7 +14,7 @@
 namespace alpa {
 namespace {
 
-constexpr std::int64_t kSamples = 8, kWidth = 3, kGroup = 2;
+constexpr std::int64_t kSamples = 8, kWidth = 3, kGroupSize = 2;
 constexpr double kMomentum = 0.25, kCorrection = 2;
 
 const std::string text = R"(name = "normed"
@@ -64,10 +64,10 @@ std::vector<double> expected_averages(int steps) {
   for (int step = 0; step < steps; ++step)
     for (std::int64_t c = 0; c < kWidth; ++c) {
       double means = 0, variances = 0;
-      for (std::int64_t first = 0; first < kSamples; first += kGroup) {
+      for (std::int64_t first = 0; first < kSamples; first += kGroupSize) {
         const double a = point(step, first, c), b = point(step, first + 1, c);
-        means += (a + b) / 2 / (kSamples / kGroup);
-        variances += (a - b) * (a - b) / 4 / (kSamples / kGroup);
+        means += (a + b) / 2 / (kSamples / kGroupSize);
+        variances += (a - b) * (a - b) / 4 / (kSamples / kGroupSize);
       }
       double &mean = averages[c], &variance = averages[kWidth + c];
       mean += kMomentum * (means - mean);

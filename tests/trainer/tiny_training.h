@@ -48,6 +48,8 @@ struct TinyCase {
   std::string name() const;  ///< of letters, digits and '_'
 };
 
+TinyCase unclipped(TinyCase c);  ///< gradients of any norm are taken as they are
+
 struct TinyCurve {
   std::vector<double> losses, norms;         ///< of each step
   std::vector<std::vector<double>> metrics;  ///< sums of each step, in the graph's order

@@ -21,7 +21,7 @@ using namespace testing_models;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-constexpr int kDevices = 4;
+constexpr int kRanks = 4;
 
 /// So wide that servers share its weights out by rows, but have its biases whole.
 Graph broad_gpt(std::int64_t samples) {
@@ -34,7 +34,7 @@ Lowered stale(int servers, int staleness, int micro_batches = 1) {
   options.staleness = staleness;
   options.micro_batches = micro_batches;
   Cluster cluster = small_cluster(1);
-  cluster.nodes = kDevices;
+  cluster.nodes = kRanks;
   cluster.servers = servers;
   Lowered lowered;
   lowered.plan = plan_quietly({"broad", "", 8, broad_gpt}, cluster, options);
@@ -152,13 +152,13 @@ TEST(StatesAtServers, AreReadByAllAndWrittenByOne) {
     const bool is_of_updates = is_of_update_alone(uses, state);
     const std::int64_t whole = element_count(value_of(lowered.graph, state.value).type.shape);
     std::int64_t on_devices = 0, copied = 0, at_servers = 0;
-    for (int rank = 0; rank < kDevices + 3; ++rank)
+    for (int rank = 0; rank < kRanks + 3; ++rank)
       for (const StateTile& tile : state_tiles(lowered.graph, lowered.program, DeviceIndex(rank))) {
         if (tile.state != s) continue;
-        EXPECT_EQ(tile.is_copy, rank >= kDevices && !is_of_updates) << state.name;
-        (rank < kDevices ? on_devices : tile.is_copy ? copied : at_servers) += element_count(tile.tile.shape);
+        EXPECT_EQ(tile.is_copy, rank >= kRanks && !is_of_updates) << state.name;
+        (rank < kRanks ? on_devices : tile.is_copy ? copied : at_servers) += element_count(tile.tile.shape);
       }
-    EXPECT_EQ(on_devices, is_of_updates ? 0 : kDevices * whole) << state.name;
+    EXPECT_EQ(on_devices, is_of_updates ? 0 : kRanks * whole) << state.name;
     EXPECT_EQ(at_servers, is_of_updates ? whole : 0) << state.name;
     EXPECT_EQ(copied, is_of_updates ? 0 : whole) << state.name;
   }
@@ -176,7 +176,7 @@ TEST(StatesAtServers, MakeAStepAsLongAsTheBusierOfComputationAndServers) {
     return simulate(lowered.program, CostModel(slow)).step_s;
   };
   std::int64_t bytes = 0;
-  const double in_turn_s = step_s(0, &bytes), way_s = kDevices * static_cast<double>(bytes) / 1e6;
+  const double in_turn_s = step_s(0, &bytes), way_s = kRanks * static_cast<double>(bytes) / 1e6;
   EXPECT_GT(in_turn_s, way_s);
   EXPECT_LT(in_turn_s, 1.1 * way_s);  // what is computed is next to nothing beside such a link
   EXPECT_NEAR(step_s(1, &bytes), way_s, 1e-3 * way_s);
