@@ -17,7 +17,7 @@ mkdir -p "$run"
 export OMP_NUM_THREADS=1
 
 echo "== profile: operators and collectives at the shapes the planner may choose, for micro-batches as the pin has them"
-mpiexec -n 4 "$bin/alpa-profile" configs/models/gpt-demo.toml --micro-batch-samples 4 --out "$run/profile.h5"
+mpiexec -n 4 "$bin/alpa-profile" configs/models/gpt-demo.toml --micro-batch-samples 4 --repetitions 3 --out "$run/profile.h5"
 
 echo "== plan: two stages, two-way sharding in each"
 "$bin/alpa-plan" configs/models/gpt-demo.toml --profile "$run/profile.h5" --pin configs/pins/two-stages-of-two.toml --out "$run/plan.h5"

@@ -46,3 +46,10 @@ function(alpa_module name)
     alpa_precompile(alpa_${name} alpa_std)
   endif()
 endfunction()
+
+# alpa_optimized(<level> <targets...>): the C++ of these in release, in place of the preset's level.
+function(alpa_optimized level)
+  foreach(target ${ARGN})
+    target_compile_options(${target} PRIVATE $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:${level}>)
+  endforeach()
+endfunction()
