@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <fstream>
+#include <numeric>
 
 #include "apps/page_skeleton.h"
 #include "apps/report_plans.h"
@@ -33,25 +34,26 @@ std::optional<PageEntry> planned(const RunReport& report, Log& log) {
   return entry;
 }
 
-std::string csv_of(const RunHistory& run) {
-  std::vector<Cell> cells;
-  for (const RunColumn& each : run_columns()) cells.emplace_back(each.name);
-  std::string text = csv_line(cells);
-  for (std::size_t i = 0; i < run.step.size(); ++i) {
-    cells.clear();
-    for (const RunColumn& each : run_columns()) cells.emplace_back((run.*each.values)[i]);
-    text += csv_line(cells);
-  }
-  return text;
+/// Of the row with that number.
+std::vector<Column<std::size_t>> columns_of(const RunHistory& run) {
+  std::vector<Column<std::size_t>> columns;
+  for (const RunColumn& each : run_columns())
+    columns.push_back({each.name, [&values = run.*each.values](std::size_t row) { return values[row]; }});
+  return columns;
 }
 
+std::vector<std::size_t> rows_of(const RunHistory& run) {
+  std::vector<std::size_t> rows(run.step.size());
+  std::iota(rows.begin(), rows.end(), std::size_t{0});
+  return rows;
+}
+
+std::string csv_of(const RunHistory& run) { return csv_table<std::size_t>(columns_of(run), rows_of(run)); }
+
 std::string json_of(const RunHistory& run) {
+  const std::vector<Column<std::size_t>> columns = columns_of(run);
   JsonArray steps;
-  for (std::size_t i = 0; i < run.step.size(); ++i) {
-    JsonObject step;
-    for (const RunColumn& each : run_columns()) step.set(each.name, (run.*each.values)[i]);
-    steps.add(step);
-  }
+  for (const std::size_t row : rows_of(run)) steps.add(json_of<std::size_t>(columns, row));
   return JsonObject().set("format", "alpa-run").set("format_version", "1.0").set("steps", steps).text() +
          "\n";
 }
