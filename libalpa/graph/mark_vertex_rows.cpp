@@ -58,7 +58,8 @@ class RowMarks {
     const std::vector<std::int64_t> rounds =
         typical_.empty() ? rounds_of_full_groups(structure, group_) : typical_;
     set_typical_rounds(node.attributes, rounds);
-    for (const ValueIndex result : node.results) has_rows_[result] = true;
+    for (const ValueIndex result : node.results)
+      has_rows_[result] = graph_.values[result].type.shape.size() > 2;
   }
 
   void note_rows(Node& node) {

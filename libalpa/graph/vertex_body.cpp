@@ -67,6 +67,20 @@ VertexBody::Step step_of_text(std::string_view text, OpCatalog catalog) {
 
 }  // namespace
 
+RoundsForm rounds_form_of(const Attributes& attributes) {
+  const auto on = [&](const char* name) { return attributes.integer(name, 1) != 0; };
+  return {on("eager"), on("lazy"), on("fused")};
+}
+
+void set_rounds_form(Attributes& attributes, const RoundsForm& form) {
+  const auto set = [&](const char* name, bool on) {
+    if (!on) attributes.set(name, std::int64_t{0});
+  };
+  set("eager", form.eager);
+  set("lazy", form.lazy);
+  set("fused", form.fused);
+}
+
 VertexBody body_of(const Attributes& attributes, int operands, OpCatalog catalog) {
   VertexBody body;
   body.operands = operands;

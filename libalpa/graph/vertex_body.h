@@ -6,6 +6,16 @@
 
 namespace alpa {
 
+/// What of a vertex function its rounds have, and how they work on it. Each part can be turned off, to
+/// compare.
+struct RoundsForm {
+  bool eager = true;  ///< what waits for no child is worked out for all rows at once, before the rounds
+  bool lazy = true;   ///< so are, after them, what no parent waits for, and gradients of weights
+  bool fused = true;  ///< what works element by element takes one pass over a row, else one for each function
+};
+RoundsForm rounds_form_of(const Attributes&);
+void set_rounds_form(Attributes&, const RoundsForm&);
+
 /// What the operators `rounds` and `rounds_grad` do for the vertices of each round (Cavs, ATC'18, section 3):
 /// single-assignment steps on rows, of which every vertex has one. It travels as text in the attributes of
 /// the node, so that it is in the graph's fingerprint and in the signature that a profile knows it by.
@@ -27,7 +37,7 @@ struct VertexBody {
 
   int operands = 0;
   std::vector<Step> steps;
-  std::vector<int> results;     ///< values that the node gives, rows of all vertices
+  std::vector<int> results;     ///< values that the node gives: rows of all vertices, or sums over them
   std::vector<int> states;      ///< [state] the value that a vertex publishes to its parents
   std::vector<Return> returns;  ///< `rounds_grad` alone
 

@@ -116,6 +116,7 @@ GraphsDefinition BlockReader::read_graphs(const TomlTable& table) const {
           read_expression(table.value("vertices"), ""),
           table.integers("rounds", at_least(1)),
           read_batching(table),
+          {table.boolean("eager", true), table.boolean("lazy", true), table.boolean("fused", true)},
           place(table.location())};
 }
 

@@ -8,6 +8,7 @@
 #include "libalpa/base/toml_document.h"
 #include "libalpa/graph/graph.h"
 #include "libalpa/graph/training_options.h"
+#include "libalpa/graph/vertex_body.h"
 
 namespace alpa {
 
@@ -54,6 +55,7 @@ struct GraphsDefinition {
   /// Rows of each round of a group in typical data, which plans and profiles go by; empty: nothing is known.
   std::vector<std::int64_t> rounds;
   GraphBatching batching;
+  RoundsForm form = {};  ///< of all vertex functions
   SourceLocation place;
 };
 

@@ -10,6 +10,7 @@
 #include "libalpa/graph/mark_vertex_rows.h"
 #include "libalpa/model/check_names.h"
 #include "libalpa/model/expansion.h"
+#include "libalpa/model/numbers.h"
 #include "libalpa/model/reader.h"
 #include "libalpa/model/writer.h"
 #include "libalpa/ops/catalog.h"

@@ -85,13 +85,14 @@ std::string input_toml(const InputDefinition& input) {
 
 std::string graphs_toml(const GraphsDefinition& graphs) {
   return fmt::format(
-      "\n[graphs]\nvocabulary = {}\nclasses = {}\nchildren = {}\n{}{}{}{}", expression(graphs.vocabulary),
-      expression(graphs.classes), expression(graphs.children),
+      "\n[graphs]\nvocabulary = {}\nclasses = {}\nchildren = {}\n{}{}{}{}{}{}{}",
+      expression(graphs.vocabulary), expression(graphs.classes), expression(graphs.children),
       graphs.vertices.empty() ? "" : fmt::format("vertices = {}\n", expression(graphs.vertices)),
       graphs.rounds.empty() ? "" : fmt::format("rounds = [{}]\n", fmt::join(graphs.rounds, ", ")),
       graphs.batching.policy ? fmt::format("batching = \"{}\"\n", batching_name(*graphs.batching.policy))
                              : "",
-      graphs.batching.by_height ? "sort = \"height\"\n" : "");
+      graphs.batching.by_height ? "sort = \"height\"\n" : "", graphs.form.eager ? "" : "eager = false\n",
+      graphs.form.lazy ? "" : "lazy = false\n", graphs.form.fused ? "" : "fused = false\n");
 }
 
 }  // namespace

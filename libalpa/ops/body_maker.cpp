@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "libalpa/ops/vertex_program.h"
 #include "libalpa/ops/vertex_states.h"
 
 namespace alpa {
@@ -13,7 +14,59 @@ std::vector<ValueIndex> mapped(std::vector<ValueIndex> values, const std::map<Va
   return values;
 }
 
+bool uses_any(const Node& node, const std::set<ValueIndex>& values) {
+  return std::ranges::any_of(node.operands, [&](ValueIndex of) { return values.contains(of); });
+}
+
+/// Nodes of `from` that may not move; the others go to `to`, in the order that they had.
+template <class MayMove>
+std::vector<NodeIndex> move_some(const std::vector<NodeIndex>& from, std::vector<NodeIndex>& to,
+                                 MayMove&& may_move) {
+  std::vector<NodeIndex> left;
+  for (const NodeIndex n : from) (may_move(n) ? to : left).push_back(n);
+  return left;
+}
+
 }  // namespace
+
+void move_into_rounds(const Graph& graph, ValueIndex structure, bool from_before, bool from_after,
+                      RoundsParts& parts) {
+  const auto sums = [&](const Node& node) {
+    return sums_up_rows(*node.op, {operand_types(graph, node), node.attributes});
+  };
+  const auto works = [&](const Node& node) {
+    return has_rows(graph.values[node.results[0]].type, graph.values[structure].type) &&
+           works_on_rows(*node.op, {operand_types(graph, node), node.attributes});
+  };
+  if (from_before) {
+    std::set<ValueIndex> inside, outside;  // what nodes in the rounds and before them use
+    const auto note_used = [&](const Node& node, std::set<ValueIndex>& by) {
+      by.insert(node.operands.begin(), node.operands.end());
+    };
+    for (const NodeIndex n : parts.in) note_used(graph.nodes[n], inside);
+    std::vector<NodeIndex> moved;
+    std::ranges::reverse(parts.before);
+    parts.before = move_some(parts.before, moved, [&](NodeIndex n) {
+      const Node& node = graph.nodes[n];
+      const ValueIndex result = node.results[0];
+      const bool moves =
+          !outside.contains(result) && (sums(node) || (inside.contains(result) && works(node)));
+      note_used(node, moves ? inside : outside);
+      return moves;
+    });
+    std::ranges::reverse(parts.before);
+    parts.in.insert(parts.in.begin(), moved.rbegin(), moved.rend());
+  }
+  if (from_after) {
+    std::set<ValueIndex> left;  // what nodes after the rounds make
+    parts.after = move_some(parts.after, parts.in, [&](NodeIndex n) {
+      const Node& node = graph.nodes[n];
+      const bool moves = !uses_any(node, left) && (sums(node) || works(node));
+      if (!moves) left.insert(node.results.begin(), node.results.end());
+      return moves;
+    });
+  }
+}
 
 BodyMaker::BodyMaker(const Graph& graph, ValueIndex rows, ValueIndex structure)
     : graph_(graph), row_operands_{rows, structure} {}
@@ -75,9 +128,11 @@ void BodyMaker::give(ValueIndex value) {
 }
 
 void BodyMaker::add_node(GraphBuilder& g, const char* op, const VertexBody& body, std::int64_t group,
-                         const std::string& name, std::map<ValueIndex, ValueIndex>& map) const {
+                         const RoundsForm& form, const std::string& name,
+                         std::map<ValueIndex, ValueIndex>& map) const {
   Attributes attributes{{"rows", std::ssize(row_operands_)}, {"size_b", group}};
   set_body(attributes, body);
+  set_rounds_form(attributes, form);
   const std::vector<ValueIndex> results = g.add_all(op, mapped(operands(), map), attributes, name);
   for (std::size_t i = 0; i < given_.size(); ++i) map[given_[i]] = results[i];
 }

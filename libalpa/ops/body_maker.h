@@ -9,6 +9,16 @@
 
 namespace alpa {
 
+/// Nodes around rounds, each in an order in which they can run.
+struct RoundsParts {
+  std::vector<NodeIndex> before, in, after;
+};
+
+/// Moves into the rounds what they can do for a row of that structure, or add up over rows: of what comes
+/// before them, where asked for, what they alone use; likewise of what comes after, what uses them alone and
+/// what comes before.
+void move_into_rounds(const Graph&, ValueIndex structure, bool from_before, bool from_after, RoundsParts&);
+
 /// Nodes of a part of a graph that move into a vertex body, and what that needs of the rest.
 class BodyMaker {
  public:
@@ -30,8 +40,8 @@ class BodyMaker {
 
   /// Adds the node of that operator: its operands are what the map makes of them, or the same; the first of
   /// its results are those that were given, and go into the map.
-  void add_node(GraphBuilder&, const char* op, const VertexBody&, std::int64_t group, const std::string& name,
-                std::map<ValueIndex, ValueIndex>&) const;
+  void add_node(GraphBuilder&, const char* op, const VertexBody&, std::int64_t group, const RoundsForm&,
+                const std::string& name, std::map<ValueIndex, ValueIndex>&) const;
 
  private:
   bool is_row(ValueIndex) const;

@@ -17,7 +17,10 @@
 namespace alpa::ops {
 namespace {
 
-/// Rows are split by whole groups of samples; all else is whole.
+/// A result that is a sum over rows, and has none.
+bool is_sum(const TensorType& result) { return result.shape.size() < 3; }
+
+/// Rows are split by whole groups of samples, of which sums over rows are terms; all else is whole.
 ShardingRule rounds_rule(const OpCall& call) {
   const auto operands = static_cast<int>(call.operands.size());
   const VertexBody body = body_of(call.attributes, operands, vertex_catalog());
@@ -36,10 +39,14 @@ ShardingRule rounds_rule(const OpCall& call) {
     for (std::size_t d = i < rows ? 2 : 0; d < rank; ++d) from += " " + name(fmt::format("i{}d{}", i, d));
   }
   for (std::size_t r = 0; r < body.results.size(); ++r) {
-    const std::string width = name(fmt::format("r{}", r));
+    const TensorType& type = types[static_cast<std::size_t>(body.results[r])];
     if (r > 0) to += ", ";
-    to += "(m b) v " + width;
-    sizes[width] = types[static_cast<std::size_t>(body.results[r])].shape.back();
+    if (!is_sum(type)) to += "(m b) v";
+    for (std::size_t d = is_sum(type) ? 0 : 2; d < type.shape.size(); ++d) {
+      const std::string extent = name(fmt::format("r{}d{}", r, d));
+      to += " " + extent;
+      sizes[extent] = type.shape[d];
+    }
   }
   return parse_rule(from + " -> " + to + " | whole " + whole, call.operands, sizes);
 }
@@ -52,7 +59,7 @@ double typical_share(const OpCall& call) {
   return static_cast<double>(rows_of(rounds)) / static_cast<double>(rows);
 }
 
-/// Weights are read anew for each round.
+/// Weights are read anew for each round, and sums over rows read and written.
 std::int64_t rounds_bytes(const OpCall& call) {
   const auto operands = static_cast<int>(call.operands.size());
   const VertexBody body = body_of(call.attributes, operands, vertex_catalog());
@@ -61,8 +68,10 @@ std::int64_t rounds_bytes(const OpCall& call) {
   double of_rows = 0, of_weights = 0;
   for (std::size_t i = 0; i < call.operands.size(); ++i)
     (i < with_rows ? of_rows : of_weights) += static_cast<double>(byte_count(call.operands[i]));
-  for (const int result : body.results)
-    of_rows += static_cast<double>(byte_count(types[static_cast<std::size_t>(result)]));
+  for (const int result : body.results) {
+    const TensorType& type = types[static_cast<std::size_t>(result)];
+    (is_sum(type) ? of_weights : of_rows) += static_cast<double>(byte_count(type)) * (is_sum(type) ? 2 : 1);
+  }
   const auto rounds = std::max<std::int64_t>(1, std::ssize(typical_rounds_of(call.attributes)));
   const double groups =
       static_cast<double>(call.operands[0].shape[0]) / static_cast<double>(call.attributes.integer("size_b"));
@@ -86,13 +95,8 @@ std::int64_t rounds_cuda_workspace(const OpCall& call) {
   return 4 * numbers_before_products(vertex_program(call).scratch) + kMatrixProductBytes;
 }
 
-/// Those of the backward: what is worked out before the rounds, in them, and after them.
-struct BackwardParts {
-  std::vector<NodeIndex> before, in, after;
-};
-
 /// Slices of the forward, which cost nothing, are taken again where they are needed: of a kept value once.
-void add_slices(const Graph& graph, int forward_nodes, BackwardParts& parts) {
+void add_slices(const Graph& graph, int forward_nodes, RoundsParts& parts) {
   const auto slices_for = [&](const std::vector<const std::vector<NodeIndex>*>& lists) {
     std::set<ValueIndex> used;
     for (const std::vector<NodeIndex>* list : lists)
@@ -113,7 +117,8 @@ void add_slices(const Graph& graph, int forward_nodes, BackwardParts& parts) {
   parts.before.insert(parts.before.begin(), outside.begin(), outside.end());
 }
 
-BackwardParts parts_of(const VertexGradient& gradient) {
+/// Of the backward's nodes.
+RoundsParts parts_of(const VertexGradient& gradient, const RoundsForm& form) {
   const Graph& graph = gradient.graph;
   std::set<ValueIndex> wanted, leads, waits;
   for (const ValueIndex of : gradient.of_operands)
@@ -127,7 +132,7 @@ BackwardParts parts_of(const VertexGradient& gradient) {
     if (wanted.contains(node.results[0])) wanted.insert(node.operands.begin(), node.operands.end());
     if (leads.contains(node.results[0])) leads.insert(node.operands.begin(), node.operands.end());
   }
-  BackwardParts parts;
+  RoundsParts parts;
   for (int i = gradient.forward_nodes; i < std::ssize(graph.nodes); ++i) {
     const Node& node = graph.nodes[NodeIndex(i)];
     const ValueIndex result = node.results[0];
@@ -139,6 +144,8 @@ BackwardParts parts_of(const VertexGradient& gradient) {
                                                                                     : parts.after;
     part.push_back(NodeIndex(i));
   }
+  // Gradients of what comes after the rounds come before those of the rounds.
+  move_into_rounds(graph, gradient.values[1], !form.lazy, !form.lazy, parts);
   add_slices(graph, gradient.forward_nodes, parts);
   return parts;
 }
@@ -158,7 +165,8 @@ std::vector<ValueIndex> rounds_gradient(GraphBuilder& g, const Node& node, std::
   for (std::size_t r = 0; r < dy.size(); ++r)
     if (dy[r] >= 0) map[gradient.of_results[r]] = dy[r];
 
-  const BackwardParts parts = parts_of(gradient);
+  const RoundsForm form = rounds_form_of(node.attributes);
+  const RoundsParts parts = parts_of(gradient, form);
   for (const NodeIndex n : parts.before) add_again(g, gradient.graph.nodes[n], map);
   BodyMaker maker(gradient.graph, gradient.values[0], gradient.values[1]);
   maker.take(parts.in);
@@ -170,7 +178,8 @@ std::vector<ValueIndex> rounds_gradient(GraphBuilder& g, const Node& node, std::
   VertexBody backward = maker.body();
   for (const VertexGradient::Return& each : gradient.returns)
     backward.returns.push_back({maker.number(each.value), each.state, each.to_each});
-  maker.add_node(g, "rounds_grad", backward, node.attributes.integer("size_b"), node.name + ".grad", map);
+  maker.add_node(g, "rounds_grad", backward, node.attributes.integer("size_b"), form, node.name + ".grad",
+                 map);
   for (const NodeIndex n : parts.after) add_again(g, gradient.graph.nodes[n], map);
   std::vector<ValueIndex> of_operands;
   for (const ValueIndex of : gradient.of_operands) of_operands.push_back(of < 0 ? ValueIndex() : map.at(of));

@@ -14,36 +14,19 @@
 namespace alpa {
 namespace {
 
-/// Whether each row of the result is the product of that row of one operand and of a weight, the other.
-bool multiplies_rows(const Graph& graph, const Node& node) {
-  const std::vector<TensorType> types = operand_types(graph, node);
-  const ShardingRule rule = rule_of(*node.op, {types, node.attributes});
-  for (const std::size_t rows : {0, 1}) {
-    const std::vector<DimensionFactors>&of = rule.operands[rows], &weight = rule.operands[1 - rows],
-          &result = rule.results[0];
-    if (of.size() != 3 || weight.size() != 2 || result.size() != 3) continue;
-    if (of[0] != result[0] || of[1] != result[1]) continue;
-    if (std::pair(weight[0], weight[1]) == std::pair(of[2], result[2]) ||
-        std::pair(weight[1], weight[0]) == std::pair(of[2], result[2]))
-      return true;
-  }
-  return false;
-}
-
-/// Whether rounds can do it for a row: products with a weight, and what works element by element.
-bool works_on_rows(const Graph& graph, const Node& node) {
-  if (node.op == &ops::einsum) return multiplies_rows(graph, node);
-  if (node.op == &ops::bias_add) return graph.values[node.operands[1]].type.shape.size() == 1;
-  return node.op == &ops::gather || node.op == &ops::slice || node.op == &ops::concat ||
-         row_function_of(*node.op).has_value();
+/// Whether rounds can do it for a row.
+bool can_be_in_rounds(const Graph& graph, const Node& node) {
+  return node.op == &ops::gather || works_on_rows(*node.op, {operand_types(graph, node), node.attributes});
 }
 
 }  // namespace
 
 std::map<ValueIndex, ValueIndex> form_rounds(GraphBuilder& g, NodeIndex first, ValueIndex structure,
-                                             std::span<const ValueIndex> states, std::int64_t group) {
+                                             std::span<const ValueIndex> states,
+                                             std::span<const ValueIndex> outputs, std::int64_t group,
+                                             const RoundsForm& form) {
   const Graph graph = g.graph();  // as it was
-  std::vector<NodeIndex> nodes, in, before, after;
+  std::vector<NodeIndex> nodes;
   for (const NodeIndex n : graph.nodes.indices())
     if (!(n < first)) nodes.push_back(n);
   // What is gathered is there in the rounds alone, whatever it leads to.
@@ -75,10 +58,14 @@ std::map<ValueIndex, ValueIndex> form_rounds(GraphBuilder& g, NodeIndex first, V
     inside.insert(*n);
     leads.insert(node.operands.begin(), node.operands.end());
   }
+  RoundsParts parts;
   for (const NodeIndex n : nodes)
-    (inside.contains(n) ? in : waits.contains(graph.nodes[n].results[0]) ? after : before).push_back(n);
-  for (const NodeIndex n : in)
-    if (const Node& node = graph.nodes[n]; !works_on_rows(graph, node))
+    (inside.contains(n)                          ? parts.in
+     : waits.contains(graph.nodes[n].results[0]) ? parts.after
+                                                 : parts.before)
+        .push_back(n);
+  for (const NodeIndex n : parts.in)
+    if (const Node& node = graph.nodes[n]; !can_be_in_rounds(graph, node))
       throw Error(
           ErrorKind::input,
           fmt::format("'{}' waits for what children publish, and leads to what is published; operator '{}' "
@@ -86,12 +73,15 @@ std::map<ValueIndex, ValueIndex> form_rounds(GraphBuilder& g, NodeIndex first, V
                       "bias_add with a bias [width], add, mul, scale, sigmoid, tanh, relu, slice or concat",
                       node.name, node.op->name));
 
+  move_into_rounds(graph, structure, !form.eager, !form.lazy, parts);
+
   BodyMaker maker(graph, rows, structure);
-  maker.take(in);
+  maker.take(parts.in);
   for (const ValueIndex state : states) maker.note(state);
-  for (const NodeIndex n : after)
+  for (const NodeIndex n : parts.after)
     for (const ValueIndex operand : graph.nodes[n].operands) maker.give(operand);
   for (const ValueIndex state : states) maker.give(state);
+  for (const ValueIndex output : outputs) maker.give(output);
   VertexBody body = maker.body();
   for (const ValueIndex state : states) body.states.push_back(maker.number(state));
   std::vector<TensorType> types;
@@ -105,9 +95,9 @@ std::map<ValueIndex, ValueIndex> form_rounds(GraphBuilder& g, NodeIndex first, V
   for (const NodeIndex n : nodes)
     for (const ValueIndex result : graph.nodes[n].results) changed.values[result].producer = {};
   std::map<ValueIndex, ValueIndex> map;
-  for (const NodeIndex n : before) add_again(g, graph.nodes[n], map);
-  maker.add_node(g, "rounds", body, group, "rounds", map);
-  for (const NodeIndex n : after) add_again(g, graph.nodes[n], map);
+  for (const NodeIndex n : parts.before) add_again(g, graph.nodes[n], map);
+  maker.add_node(g, "rounds", body, group, form, "rounds", map);
+  for (const NodeIndex n : parts.after) add_again(g, graph.nodes[n], map);
   return map;
 }
 

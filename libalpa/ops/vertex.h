@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "libalpa/graph/graph.h"
+#include "libalpa/graph/vertex_body.h"
 #include "libalpa/ops/vertex_states.h"
 
 // Vertex functions (Cavs, ATC'18): a function F of one vertex, run for all vertices of graphs that come with
@@ -19,9 +20,12 @@ namespace alpa {
 
 /// Puts `rounds` in the place of the nodes from `first` on, which are a vertex function of a builder with
 /// vertex_catalog(): what no gather reaches goes before it and is worked out for all rows at once, and what
-/// no state waits for goes after it. `states` are the values that each state becomes. Returns what has become
-/// of the values of these nodes. Throws Error(input) where a state waits for what rounds cannot do.
+/// no state waits for goes after it, as the form has it. `states` are the values that each state becomes,
+/// `outputs` those that are used elsewhere. Returns what has become of the values of these nodes. Throws
+/// Error(input) where a state waits for what rounds cannot do.
 std::map<ValueIndex, ValueIndex> form_rounds(GraphBuilder&, NodeIndex first, ValueIndex structure,
-                                             std::span<const ValueIndex> states, std::int64_t group);
+                                             std::span<const ValueIndex> states,
+                                             std::span<const ValueIndex> outputs, std::int64_t group,
+                                             const RoundsForm& = {});
 
 }  // namespace alpa

@@ -19,7 +19,7 @@ class ProgramMaker {
       : body_(body_of(call.attributes, static_cast<int>(call.operands.size()), vertex_catalog())),
         types_(value_types(body_, call.operands)),
         rows_(static_cast<int>(call.attributes.integer("rows"))),
-        fuses_(call.attributes.integer("fused", 1) != 0),
+        fuses_(rounds_form_of(call.attributes).fused),
         places_(types_.size()),
         in_pass_(types_.size(), -1) {
     const Shape& structure = call.operands[1].shape;
@@ -36,7 +36,8 @@ class ProgramMaker {
     for (const std::vector<int>& together : arranged_) add(together);
     for (std::size_t r = 0; r < body_.results.size(); ++r) {
       const int value = body_.results[r];
-      program_.result_widths.push_back(width(value));
+      program_.result_widths.push_back(is_sum(value) ? 0 : width(value));
+      if (is_sum(value)) continue;
       copy(value, {RowPlace::In::result, static_cast<int>(r), 0, 0, width(value)});
     }
     for (const VertexBody::Return& each : body_.returns)
@@ -51,6 +52,14 @@ class ProgramMaker {
   std::int64_t width(int value) const { return types_[index(value)].shape.back(); }
   bool is_step(int value) const { return body_.step_of(value) >= 0; }
   bool is(int value, const OpDef& op) const { return is_step(value) && step(value).op == &op; }
+  bool is_sum(int value) const {
+    return is_step(value) && sums_up_rows(*step(value).op, {operands_of(value), step(value).attributes});
+  }
+  std::vector<TensorType> operands_of(int value) const {
+    std::vector<TensorType> types;
+    for (const int of : step(value).of) types.push_back(types_[index(of)]);
+    return types;
+  }
   bool is_function(int value) const { return is_step(value) && row_function_of(*step(value).op).has_value(); }
 
   /// Steps that can run go on until none can: all functions of one width together, all else one by one.
@@ -128,11 +137,11 @@ class ProgramMaker {
     for (const VertexBody::Return& each : body_.returns) receive(each.state, returned_width(each));
     program_.received = program_.scratch;
     for (std::size_t r = 0; r < body_.results.size(); ++r)
-      if (const int value = body_.results[r]; !is_placed(value) && !is(value, ops::slice))
+      if (const int value = body_.results[r]; !is_placed(value) && !is(value, ops::slice) && !is_sum(value))
         place(value, {RowPlace::In::result, static_cast<int>(r), 0, 0, width(value)});
     // Joined values first, the last made ones before those that they are made of: their parts lie in them.
     for (int value = body_.values() - 1; value >= body_.operands; --value) {
-      if (is(value, ops::slice) || is_placed(value)) continue;
+      if (is(value, ops::slice) || is_sum(value) || is_placed(value)) continue;
       if (is_function(value) && !is_needed_in_memory(value) &&
           lanes_[in_pass_[index(value)]] < kMostRowLanes) {
         std::int64_t& lanes = lanes_[in_pass_[index(value)]];
@@ -167,6 +176,7 @@ class ProgramMaker {
   void add(const std::vector<int>& together) {
     const int first = together.front();
     if (is(first, ops::gather)) return add_gather(first);
+    if (is_sum(first)) return add_sum(first);
     if (is(first, ops::einsum)) return add_product(first);
     if (is(first, ops::concat)) return add_copies(first);
     RowPass pass{width(first), {}};
@@ -217,12 +227,25 @@ class ProgramMaker {
     const int left = of[weight_first ? 1 : 0], weight = of[weight_first ? 0 : 1];
     const Shape& shape = types_[index(weight)].shape;
     // "b v d, d e -> b v e", or "b v e, d e -> b v d".
-    const ShardingRule rule = rule_of(
-        *step(value).op, {std::vector{types_[index(of[0])], types_[index(of[1])]}, step(value).attributes});
+    const ShardingRule rule = rule_of(*step(value).op, {operands_of(value), step(value).attributes});
     const int summed = rule.operands[weight_first ? 1 : 0].back().front();
     const bool transposed = rule.operands[weight_first ? 0 : 1].back().front() == summed;
     program_.steps.push_back(MultiplyRows{places_[index(left)], places_[index(value)], weight, transposed,
                                           width(left), width(value), shape.back()});
+  }
+
+  void add_sum(int value) {
+    const auto result = static_cast<int>(std::ranges::find(body_.results, value) - body_.results.begin());
+    const std::vector<int>& of = step(value).of;
+    if (of.size() == 1) {
+      program_.steps.push_back(SumRows{{}, places_[index(of[0])], result, 1, width(value)});
+      return;
+    }
+    // "b v d, b v e -> d e", or the operands the other way.
+    const ShardingRule rule = rule_of(*step(value).op, {operands_of(value), step(value).attributes});
+    const std::size_t right = rule.operands[1].back() == rule.results[0].back() ? 1 : 0;
+    program_.steps.push_back(SumRows{places_[index(of[1 - right])], places_[index(of[right])], result,
+                                     width(of[1 - right]), width(value)});
   }
 
   VertexBody body_;
@@ -268,6 +291,34 @@ bool takes_two(RowFunction function) {
     default:
       return false;
   }
+}
+
+bool works_on_rows(const OpDef& op, const OpCall& call) {
+  if (&op == &ops::bias_add) return call.operands[1].shape.size() == 1;
+  if (&op != &ops::einsum)
+    return &op == &ops::slice || &op == &ops::concat || row_function_of(op).has_value();
+  const ShardingRule rule = rule_of(op, call);
+  for (const std::size_t rows : {0, 1}) {
+    const std::vector<DimensionFactors>&of = rule.operands[rows], &weight = rule.operands[1 - rows],
+          &result = rule.results[0];
+    if (of.size() != 3 || weight.size() != 2 || result.size() != 3) continue;
+    if (of[0] != result[0] || of[1] != result[1]) continue;
+    if (std::pair(weight[0], weight[1]) == std::pair(of[2], result[2]) ||
+        std::pair(weight[1], weight[0]) == std::pair(of[2], result[2]))
+      return true;
+  }
+  return false;
+}
+
+bool sums_up_rows(const OpDef& op, const OpCall& call) {
+  if (&op == &ops::reduce_leading)
+    return call.operands[0].shape.size() == 3 && call.attributes.integer("keep") == 1;
+  if (&op != &ops::einsum) return false;
+  const ShardingRule rule = rule_of(op, call);
+  const std::vector<DimensionFactors>&a = rule.operands[0], &b = rule.operands[1], &sum = rule.results[0];
+  return a.size() == 3 && b.size() == 3 && sum.size() == 2 && a[0] == b[0] && a[1] == b[1] &&
+         (std::pair(sum[0], sum[1]) == std::pair(a[2], b[2]) ||
+          std::pair(sum[0], sum[1]) == std::pair(b[2], a[2]));
 }
 
 VertexProgram vertex_program(const OpCall& call) { return ProgramMaker(call).run(); }

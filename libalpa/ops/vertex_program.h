@@ -27,6 +27,12 @@ std::optional<RowFunction> row_function_of(const OpDef&);
 /// Whether b counts.
 bool takes_two(RowFunction);
 
+/// Whether a program can do it for single rows: products with a weight, and what works element by element.
+bool works_on_rows(const OpDef&, const OpCall&);
+
+/// Whether it sums up rows, or products of two values' rows, as gradients of weights are made.
+bool sums_up_rows(const OpDef&, const OpCall&);
+
 /// Where the rows of a value lie.
 struct RowPlace {
   enum class In {
@@ -60,6 +66,14 @@ struct MultiplyRows {
   std::int64_t sum = 0, columns = 0, leading = 0;
 };
 
+/// The result += left^T right over all rows, of [left_width width]; without left the sum of right's rows.
+struct SumRows {
+  std::optional<RowPlace> left;
+  RowPlace right;
+  int result = 0;
+  std::int64_t left_width = 1, width = 0;
+};
+
 /// One pass over rows of `width`: all of `functions` on some numbers, then on the next. (Cavs fuses such
 /// groups by compiling them.)
 struct RowPass {
@@ -84,17 +98,16 @@ struct VertexProgram {
   std::int64_t groups = 0, rows = 0;  ///< rows of a group
   int children = 0;
   bool against = false;  ///< from the last round to the first
-  std::vector<std::variant<GatherRows, MultiplyRows, RowPass>> steps;
+  std::vector<std::variant<GatherRows, MultiplyRows, SumRows, RowPass>> steps;
   std::vector<ReturnRows> returns;
-  std::vector<std::int64_t> result_widths;  ///< [result]
+  std::vector<std::int64_t> result_widths;  ///< [result] of its rows; 0: it has none, but is a sum over rows
   std::int64_t scratch = 0;                 ///< numbers
   std::int64_t received = 0;                ///< so many of them are what parents give back
 
   std::int64_t scratch_bytes() const { return 4 * scratch; }
 };
 
-/// Of a call of `rounds` or `rounds_grad`. Where the attribute `fused` is 0, each function has a pass of its
-/// own, for comparison.
+/// Of a call of `rounds` or `rounds_grad`.
 VertexProgram vertex_program(const OpCall&);
 
 }  // namespace alpa

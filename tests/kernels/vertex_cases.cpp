@@ -104,9 +104,21 @@ std::string operands_text(const Graph& graph, const Node& node, ValueIndex struc
   return text;
 }
 
-void add_function(std::vector<OpCase>& cases, const Extents& e, std::vector<ValueIndex> (*write)(Function&)) {
+/// What nodes from `first` on make for no other.
+std::vector<ValueIndex> unused(const Graph& graph, NodeIndex first) {
+  std::vector<ValueIndex> values;
+  for (const NodeIndex n : graph.nodes.indices())
+    if (!(n < first)) values.push_back(graph.nodes[n].results[0]);
+  for (const Node& node : graph.nodes)
+    for (const ValueIndex operand : node.operands) std::erase(values, operand);
+  return values;
+}
+
+void add_function(std::vector<OpCase>& cases, const Extents& e, std::vector<ValueIndex> (*write)(Function&),
+                  const RoundsForm& form) {
   Function f(e);
-  form_rounds(f.g, f.first, f.structure, write(f), e.group);
+  const std::vector<ValueIndex> states = write(f), shown = unused(f.g.graph(), f.first);
+  form_rounds(f.g, f.first, f.structure, states, shown, e.group, form);
   for (const NodeIndex n : f.g.graph().nodes.indices()) {
     const Node node = f.g.graph().nodes[n];
     if (node.op->name != "rounds") continue;
@@ -125,14 +137,14 @@ void add_function(std::vector<OpCase>& cases, const Extents& e, std::vector<Valu
 }  // namespace
 
 void add_vertex_cases(std::vector<OpCase>& cases) {
-  for (const auto& write : {tree_lstm, tree_fc, gated, in_parts})
-    for (const Extents& e : {Extents{2, 5, 2, 1, 2}, {4, 3, 2, 2, 3}, {3, 6, 1, 3, 3}, {2, 40, 3, 2, 37}})
-      add_function(cases, e, write);
-  const std::vector<OpCase> all = cases;
-  for (OpCase each : all) {
-    if (each.op != "rounds" && each.op != "rounds_grad") continue;
-    each.attributes.set("fused", std::int64_t{0});
-    cases.push_back(std::move(each));
+  const RoundsForm all{}, none{false, false, true};
+  for (const auto& write : {tree_lstm, tree_fc, gated, in_parts}) {
+    for (const Extents& e : {Extents{2, 5, 2, 1, 2}, {4, 3, 2, 2, 3}, {3, 6, 1, 3, 3}, {2, 40, 3, 2, 37}}) {
+      add_function(cases, e, write, all);
+      add_function(cases, e, write, none);
+    }
+    for (const RoundsForm& form : {RoundsForm{false, true, true}, {true, false, true}, {true, true, false}})
+      add_function(cases, {4, 3, 2, 2, 3}, write, form);
   }
 }
 

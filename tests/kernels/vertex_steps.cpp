@@ -16,16 +16,18 @@
 namespace alpa {
 namespace {
 
-ModelDefinition on_batch(const std::string& model, std::int64_t hidden, const GraphBatch& batch) {
+ModelDefinition on_batch(const std::string& model, std::int64_t hidden, const GraphBatch& batch,
+                         const RoundsForm& form) {
   const std::filesystem::path source = source_folder();
   const std::int64_t room = (batch.vertices() + batch.samples() - 1) / batch.samples();
   return parse_model(
       fmt::format(
           "base = \"{}\"\nname = \"bench\"\n[graphs]\nvocabulary = \"vocabulary\"\nclasses = \"classes\"\n"
-          "children = \"children\"\nvertices = {}\n[dimensions]\nhidden = {}\n[training]\nbatch = {}\n"
+          "children = \"children\"\nvertices = {}\neager = {}\nlazy = {}\nfused = {}\n[dimensions]\nhidden = "
+          "{}\n[training]\nbatch = {}\n"
           "group_samples = {}\n",
-          (source / "configs/models" / (model + ".toml")).string(), room, hidden, batch.samples(),
-          batch.samples()),
+          (source / "configs/models" / (model + ".toml")).string(), room, form.eager, form.lazy, form.fused,
+          hidden, batch.samples(), batch.samples()),
       "bench.toml", {source / "share/blocks"});
 }
 
@@ -79,13 +81,6 @@ in = "hidden"
       "padded.toml", {source_folder() / "share/blocks"});
 }
 
-Graph step_graph(const ModelDefinition& model, bool fuses) {
-  Graph graph = training_step_graph(model, model.training.batch);
-  for (Node& node : graph.nodes)
-    if (node.op->runs_rounds && !fuses) node.attributes.set("fused", std::int64_t{0});
-  return graph;
-}
-
 }  // namespace
 
 double seconds_now() {
@@ -131,8 +126,10 @@ GraphBatch::Packed GraphBatch::packed(BatchingPolicy policy, std::int64_t rows) 
   return packed;
 }
 
-TimedStep::TimedStep(const ModelDefinition& model, int threads, bool fuses)
-    : device_(make_cpu_device(threads)), graph_(step_graph(model, fuses)), interpreter_(*device_, graph_) {
+TimedStep::TimedStep(const ModelDefinition& model, int threads)
+    : device_(make_cpu_device(threads)),
+      graph_(training_step_graph(model, model.training.batch)),
+      interpreter_(*device_, graph_) {
   for (const State& state : graph_.states) {
     const std::int64_t count = element_count(value_of(graph_, state.value).type.shape);
     interpreter_.set(state.value, state.is_parameter ? uniform_values(count, -0.05, 0.05, 1)
@@ -183,8 +180,8 @@ double TimedStep::seconds_of(std::string_view op) {
 }
 
 GraphStep::GraphStep(const std::string& model, std::int64_t hidden, const GraphBatch& batch, int threads,
-                     bool fuses)
-    : TimedStep(on_batch(model, hidden, batch), threads, fuses), rows_(batch.vertices()) {}
+                     const RoundsForm& form)
+    : TimedStep(on_batch(model, hidden, batch, form), threads), rows_(batch.vertices()) {}
 
 std::int64_t GraphStep::room() const {
   return element_count(value_of(graph(), graph().inputs[0].value).type.shape);
@@ -227,40 +224,6 @@ double GraphStep::seconds_of_products() {
     sum += seconds_now() - start;
   }
   return sum;
-}
-
-double GraphStep::seconds_lost_round_by_round(bool sums_over_rows) {
-  std::vector<float> left(static_cast<std::size_t>(rows_ * 4096), 0.5f), right = left, to(left.size());
-  double by_rounds = 0, once = 0;
-  for (const Node& node : graph().nodes) {
-    if (node.op->name != "einsum") continue;
-    const Shape result = value_of(graph(), node.results[0]).type.shape;
-    const std::vector<TensorType> types = operand_types(graph(), node);
-    if ((result.size() == 2) != sums_over_rows) continue;
-    const auto widest = [&](std::size_t i) { return types[i].shape.back(); };
-    // Rows of width m and n to [m n], or rows of width m to rows of width n.
-    const std::int64_t m = sums_over_rows ? result[0] : widest(types[0].shape.size() == 3 ? 0 : 1),
-                       n = result.back();
-    const auto multiply_rows = [&](std::int64_t begin, std::int64_t end) {
-      if (sums_over_rows)
-        multiply_on_all_threads({m, n, end - begin}, {{true, m}, left.data() + begin * m},
-                                {{false, n}, right.data() + begin * n}, 1.0f, {to.data(), n});
-      else
-        multiply_on_all_threads({end - begin, n, m}, {{false, m}, left.data() + begin * m},
-                                {{false, n}, right.data()}, 0.0f, {to.data() + begin * n, n});
-    };
-    double start = seconds_now();
-    multiply_rows(0, rows_);
-    once += seconds_now() - start;
-    start = seconds_now();
-    std::int64_t begin = 0;
-    for (const std::int64_t end : round_ends()) {
-      multiply_rows(begin, end);
-      begin = end;
-    }
-    by_rounds += seconds_now() - start;
-  }
-  return by_rounds - once;
 }
 
 PaddedStep::PaddedStep(std::int64_t hidden, const GraphBatch& batch, int threads)

@@ -45,8 +45,7 @@ class GraphBatch {
 /// A training step of a model on one micro-batch, in memory of its own.
 class TimedStep {
  public:
-  /// With `fuses` false vertex functions take a pass for each function.
-  TimedStep(const ModelDefinition&, int threads, bool fuses = true);
+  TimedStep(const ModelDefinition&, int threads);
 
   void set_input(const std::string& name, std::span<const std::int32_t> values);
 
@@ -70,17 +69,14 @@ class TimedStep {
 /// One of configs/models on that batch, all of its samples in one group with exactly the room that they take.
 class GraphStep : public TimedStep {
  public:
-  GraphStep(const std::string& model, std::int64_t hidden, const GraphBatch&, int threads, bool fuses = true);
+  GraphStep(const std::string& model, std::int64_t hidden, const GraphBatch&, int threads,
+            const RoundsForm& = {});
 
   void take(const GraphBatch::Packed&);
   std::int64_t room() const;
 
   /// The products of all rounds and those for all rows, on memory that lies as theirs does.
   double seconds_of_products();
-
-  /// What products cost more that are made round by round and not once: those whose result has rows (of
-  /// inputs, and back to them), or that sum over rows (gradients of weights).
-  double seconds_lost_round_by_round(bool sums_over_rows);
 
  private:
   std::vector<std::int64_t> round_ends() const;

@@ -95,10 +95,11 @@ TEST(VertexFunctions, AreExpandedWithTheRoundsOfTheData) {
   const std::string graphs = "vocabulary = 9\nclasses = 4\nchildren = 2\nvertices = 5\n";
   const ModelDefinition model =
       graphs_model(text_of_model(kGather + kProduct + kSum + kScatter, "h = \"width\"",
-                                 graphs + "rounds = [6, 3, 1]\nbatching = \"agenda\"\n"));
+                                 graphs + "rounds = [6, 3, 1]\nbatching = \"agenda\"\nlazy = false\n"));
   const ModelDefinition again = parse_model(model.expanded_toml, "expanded");
   EXPECT_THAT(again.graphs[0].rounds, ElementsAre(6, 3, 1));
   EXPECT_EQ(again.graphs[0].batching.policy, BatchingPolicy::agenda);
+  EXPECT_TRUE(again.graphs[0].form.eager && !again.graphs[0].form.lazy);
   const Graph graph = training_step_graph(again, 2);
   EXPECT_EQ(graph_text(graph), graph_text(training_step_graph(model, 2)));
   int found = 0;

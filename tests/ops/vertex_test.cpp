@@ -51,11 +51,11 @@ struct Written {
 };
 
 /// h = tanh(x W + (sum of the children's h) U), of which relu(h V) is shown.
-ValueIndex write_recurrence(Written& f) {
+ValueIndex write_recurrence(Written& f, const RoundsForm& form = {}) {
   const ValueIndex of_x = f.product(f.x, 5), below = add_gather(f.g, f.x, f.structure, 0, 5, true);
   const ValueIndex h = f.g.add("tanh", {f.g.add("add", {of_x, f.product(below, 5)})});
   const ValueIndex shown = f.g.add("relu", {f.product(h, 7)});
-  const auto map = form_rounds(f.g, NodeIndex(0), f.structure, {&h, 1}, 2);
+  const auto map = form_rounds(f.g, NodeIndex(0), f.structure, {&h, 1}, {&shown, 1}, 2, form);
   return map.at(shown);
 }
 
@@ -90,6 +90,54 @@ TEST(Rounds, OfTheBackwardLeaveGradientsOfWeightsForAllRowsAtOnce) {
   EXPECT_EQ(f.g.type(gradients[2]), (TensorType{DType::f32, {2, 3, 5}}));
 }
 
+TEST(Rounds, ThatAreNotEagerMakeProductsOfTheirOwnInputs) {
+  Written f;
+  write_recurrence(f, {.eager = false});
+  EXPECT_THAT(f.ops(), ElementsAre("rounds", "einsum", "relu"));
+  EXPECT_EQ(f.body("rounds"),
+            "einsum equation='b v d, d e -> b v e' : 0 2; gather size_d=5 state=0 sum=1 : 0 1; "
+            "einsum equation='b v d, d e -> b v e' : 5 3; add : 4 6; tanh : 7");
+}
+
+// What leads nowhere else, dV = h^T dy and dU, are sums over the rows of each round.
+TEST(Rounds, ThatAreNotLazyMakeWhatIsShownAndGradientsOfTheirWeights) {
+  Written f;
+  const ValueIndex shown = write_recurrence(f, {.lazy = false});
+  EXPECT_THAT(f.ops(), ElementsAre("einsum", "rounds"));
+  EXPECT_THAT(f.body("rounds"),
+              testing::EndsWith("tanh : 7; einsum equation='b v d, d e -> b v e' : 8 4; relu : 9"));
+  const Node rounds = f.node("rounds");
+  std::vector<ValueIndex> dy(rounds.results.size());
+  const auto result = std::ranges::find(rounds.results, shown);
+  dy[static_cast<std::size_t>(result - rounds.results.begin())] =
+      f.g.input(InputKind::data, f.g.type(shown), "dy");
+  const std::vector<ValueIndex> gradients = rounds.op->gradient(f.g, rounds, dy);
+  EXPECT_THAT(f.ops(), ElementsAre("einsum", "rounds", "rounds_grad"));
+  const Node& backward = f.node("rounds_grad");
+  std::vector<TensorType> types;
+  for (const ValueIndex operand : backward.operands) types.push_back(f.g.type(operand));
+  const ShardingRule rule = rule_of(*backward.op, {types, backward.attributes});
+  for (const std::size_t weight : {3, 4}) {
+    const auto at = std::ranges::find(backward.results, gradients[weight]);
+    ASSERT_NE(at, backward.results.end());
+    EXPECT_EQ(f.g.type(*at), f.g.type(rounds.operands[weight]));
+    // Devices that have groups of their own have terms of it.
+    for (const DimensionFactors& dimension :
+         rule.results[static_cast<std::size_t>(at - backward.results.begin())])
+      for (const int factor : dimension) EXPECT_NE(rule.factors[static_cast<std::size_t>(factor)].name, "m");
+  }
+}
+
+// Between the gates and the state, which is what a model may want to see.
+TEST(Rounds, GiveWhatIsUsedElsewhereAndIsNoState) {
+  Written f;
+  const ValueIndex below = add_gather(f.g, f.x, f.structure, 0, 4, true);
+  const ValueIndex inner = f.g.add("add", {f.x, below}), h = f.g.add("tanh", {inner});
+  const auto map = form_rounds(f.g, NodeIndex(0), f.structure, {&h, 1}, {&inner, 1}, 2);
+  EXPECT_THAT(f.node("rounds").results, testing::Contains(map.at(inner)));
+  EXPECT_EQ(f.g.graph().values[map.at(inner)].producer, NodeIndex(0));
+}
+
 // h = sigmoid(a of x + a of U h) * tanh(b of x + b of U h): x's gradient and U h's have the same two parts.
 TEST(Rounds, OfTheBackwardPutTheGatesOfInputAndStateTogetherOnce) {
   Written f;
@@ -103,7 +151,7 @@ TEST(Rounds, OfTheBackwardPutTheGatesOfInputAndStateTogetherOnce) {
                    {f.g.add("add", {f.g.add("slice", {of_x}, part), f.g.add("slice", {of_below}, part)})});
   };
   const ValueIndex h = f.g.add("mul", {gate("sigmoid", 0), gate("tanh", 5)});
-  form_rounds(f.g, NodeIndex(0), f.structure, {&h, 1}, 2);
+  form_rounds(f.g, NodeIndex(0), f.structure, {&h, 1}, {}, 2);
   const Node rounds = f.node("rounds");
   std::vector<ValueIndex> dy(rounds.results.size());
   dy[0] = f.g.input(InputKind::data, f.g.type(rounds.results[0]), "dy");
@@ -142,7 +190,7 @@ TEST(Rounds, RefuseWhatTheyCannotDo) {
   const ValueIndex h = f.g.add("layer_norm", {below, f.weight({5}), f.weight({5})}, {{"epsilon", 1e-5}}, "h");
   EXPECT_THAT(
       [&] {
-        form_rounds(f.g, NodeIndex(0), f.structure, {&h, 1}, 2);
+        form_rounds(f.g, NodeIndex(0), f.structure, {&h, 1}, {}, 2);
       },
       ThrowsMessage<Error>(HasSubstr("'h' waits for what children publish, and leads to what is published; "
                                      "operator 'layer_norm' cannot be done round by round")));
@@ -157,7 +205,7 @@ TEST(Rounds, WantSlicesSideBySide) {
   const ValueIndex h = f.g.add("add", {slice(0), slice(2)});
   EXPECT_THAT(
       [&] {
-        form_rounds(f.g, NodeIndex(0), f.structure, {&h, 1}, 2);
+        form_rounds(f.g, NodeIndex(0), f.structure, {&h, 1}, {}, 2);
       },
       ThrowsMessage<Error>(HasSubstr("slices of a value overlap")));
 }
@@ -167,7 +215,7 @@ TEST(Rounds, WantSomethingGathered) {
   const ValueIndex h = f.g.add("tanh", {f.x});
   EXPECT_THAT(
       [&] {
-        form_rounds(f.g, NodeIndex(0), f.structure, {&h, 1}, 2);
+        form_rounds(f.g, NodeIndex(0), f.structure, {&h, 1}, {}, 2);
       },
       ThrowsMessage<Error>(HasSubstr("nothing is gathered")));
 }
@@ -181,7 +229,7 @@ TEST(Rounds, WantProductsOfRowsWithWeights) {
         f.g.add("einsum", {below, f.weight({3, 3})}, {{"equation", std::string(equation)}}, "h");
     EXPECT_THAT(
         [&] {
-          form_rounds(f.g, NodeIndex(0), f.structure, {&h, 1}, 2);
+          form_rounds(f.g, NodeIndex(0), f.structure, {&h, 1}, {}, 2);
         },
         ThrowsMessage<Error>(HasSubstr("operator 'einsum' cannot be done round by round")));
   }

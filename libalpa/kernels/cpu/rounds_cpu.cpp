@@ -134,6 +134,21 @@ class GroupRun {
                             {{m.transposed, m.leading}, at_.weight(m.weight)}, 0.0f, {to.data, to.stride});
   }
 
+  void do_step(const SumRows& s) {
+    const RowsAt right = of_round(s.right);
+    float* const sum = at_.result(static_cast<std::size_t>(s.result), 0);
+    if (s.left) {
+      const RowsAt left = of_round(*s.left);
+      multiply_on_all_threads({s.left_width, s.width, count_}, {{true, left.stride}, left.data},
+                              {{false, right.stride}, right.data}, 1.0f, {sum, s.width});
+      return;
+    }
+    for_ranges(s.width, row_grain(count_), [&, this](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = 0; i < count_; ++i)
+        add_row(right.data + i * right.stride + begin, end - begin, sum + begin);
+    });
+  }
+
   void do_step(const RowPass& pass) {
     const std::span<PassFunction> functions = functions_.first(pass.functions.size());
     for (std::size_t f = 0; f < functions.size(); ++f) {
@@ -203,6 +218,10 @@ std::unique_ptr<Kernel> rounds_kernel(const OpDef& op, const KernelShape& shape)
     if (const auto* const pass = std::get_if<RowPass>(&step)) most = std::max(most, pass->functions.size());
   return host_kernel([program = std::move(program),
                       functions = std::vector<PassFunction>(most)](const KernelCall& call) mutable {
+    for (const auto& step : program.steps)
+      if (const auto* const sum = std::get_if<SumRows>(&step))
+        std::fill_n(call.result<float>(static_cast<std::size_t>(sum->result)), sum->left_width * sum->width,
+                    0.0f);
     for (std::int64_t group = 0; group < program.groups; ++group)
       GroupRun(program, call, group, functions).run();
   });

@@ -65,6 +65,13 @@ __global__ void return_rows_in_order(RoundRows round, RowsAt from, RowsAt to, st
   });
 }
 
+/// One thread adds the rows of a column, in their order.
+__global__ void sum_rows(RowsAt of, std::int64_t rows, std::int64_t width, float* to) {
+  for_elements(width, [=](std::int64_t column) {
+    for (std::int64_t row = 0; row < rows; ++row) to[column] += of.data[row * of.stride + column];
+  });
+}
+
 // A pass that no run-time compiler has compiled: its functions one after another, for each number.
 
 constexpr int kMostFunctions = 96, kMostPlaces = 96;
@@ -183,6 +190,10 @@ class RoundsCuda final : public Kernel {
     auto* const structure = static_cast<std::int32_t*>(structure_->data());
     stream.copy_to_host(structure, call.operand<std::int32_t>(1), structure_bytes());
     stream.synchronize();
+    for (const auto& step : program_.steps)
+      if (const auto* const sum = std::get_if<SumRows>(&step))
+        stream.fill_zero(call.result<float>(static_cast<std::size_t>(sum->result)),
+                         4 * sum->left_width * sum->width);
     for (std::int64_t group = 0; group < program_.groups; ++group) {
       const PlacedRows at(program_, call, group);
       const std::int32_t* const of_group = structure + group * program_.rows * (program_.children + 1);
@@ -212,7 +223,10 @@ class RoundsCuda final : public Kernel {
         launch(stream, grid_for(count * g->width * (g->sum ? 1 : round.children)), kThreads, gather_rows,
                round, at.all(g->from), at.of_round(g->to, begin), g->width, g->sum);
       else if (const auto* const m = std::get_if<MultiplyRows>(&program_.steps[s]))
-        multiply(s, *m, at, begin, count, stream);
+        multiply(s, product_of(*m, count), at.of_round(m->left, begin).data, at.weight(m->weight),
+                 at.of_round(m->to, begin).data, at, stream);
+      else if (const auto* const sum = std::get_if<SumRows>(&program_.steps[s]))
+        add_up(s, *sum, at, begin, count, stream);
       else
         pass(passes_[s], at, begin, count, stream);
     }
@@ -242,28 +256,58 @@ class RoundsCuda final : public Kernel {
     return apart;
   }
 
+  struct RoundProduct {
+    MatrixProduct of;
+    std::int64_t alignment;
+    bool adds;
+  };
+
+  RoundProduct product_of(const MultiplyRows& m, std::int64_t count) const {
+    MatrixProduct of;
+    of.rows = count;
+    of.columns = m.columns;
+    of.sum = m.sum;
+    of.left = {false, m.left.stride};
+    of.right = {m.transposed, m.leading};
+    of.result_leading = m.to.stride;
+    return {of, std::min({alignment_, alignment_of(m.left), alignment_of(m.to)}), false};
+  }
+
+  RoundProduct product_of(const SumRows& s, std::int64_t count) const {
+    MatrixProduct of;
+    of.rows = s.left_width;
+    of.columns = s.width;
+    of.sum = count;
+    of.left = {true, s.left->stride};
+    of.right = {false, s.right.stride};
+    of.result_leading = s.width;
+    return {of, std::min({alignment_, alignment_of(*s.left), alignment_of(s.right)}), true};
+  }
+
+  void add_up(std::size_t step, const SumRows& s, const PlacedRows& at, std::int64_t begin,
+              std::int64_t count, cudaStream_t stream) {
+    const RowsAt right = at.of_round(s.right, begin);
+    float* const sum = at.result(static_cast<std::size_t>(s.result), 0);
+    if (s.left)
+      multiply(step, product_of(s, count), at.of_round(*s.left, begin).data, right.data, sum, at, stream);
+    else
+      launch(stream, grid_for(s.width), kThreads, sum_rows, right, count, s.width, sum);
+  }
+
   /// Products are prepared once for each number of rows that a round has had.
-  void multiply(std::size_t step, const MultiplyRows& m, const PlacedRows& at, std::int64_t begin,
-                std::int64_t count, cudaStream_t stream) {
+  void multiply(std::size_t step, const RoundProduct& each, const float* left, const float* right, float* to,
+                const PlacedRows& at, cudaStream_t stream) {
+    const std::int64_t count = each.adds ? each.of.sum : each.of.rows;
     std::unique_ptr<CudaProduct>& product = products_[{step, count}];
     if (!product) {
-      MatrixProduct of;
-      of.rows = count;
-      of.columns = m.columns;
-      of.sum = m.sum;
-      of.left = {false, m.left.stride};
-      of.right = {m.transposed, m.leading};
-      of.result_leading = m.to.stride;
-      product = make_cuda_product(device_, of, DType::f32, DType::f32,
-                                  std::min({alignment_, alignment_of(m.left), alignment_of(m.to)}));
+      product = make_cuda_product(device_, each.of, DType::f32, DType::f32, each.alignment);
       if (!product)
         throw Error(ErrorKind::run_time,
-                    "cuBLASLt has no product of " + std::to_string(count) + " rows of " +
-                        std::to_string(m.sum) + " with " + std::to_string(m.columns) + " columns",
+                    "cuBLASLt has no product of " + std::to_string(each.of.rows) + " by " +
+                        std::to_string(each.of.sum) + " with " + std::to_string(each.of.columns) + " columns",
                     "CUBLASLT_LOG_LEVEL=2 shows what it tried");
     }
-    const void* const weight = at.weight(m.weight);
-    product->run(stream, at.of_round(m.left, begin).data, weight, at.of_round(m.to, begin).data, false,
+    product->run(stream, left, right, to, each.adds,
                  at.scratch() + numbers_before_products(program_.scratch));
   }
 
