@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "libalpa/graph/vertex_body.h"
 #include "libalpa/graph/vertex_rows.h"
 
 namespace alpa {
@@ -59,7 +60,7 @@ class RowMarks {
         typical_.empty() ? rounds_of_full_groups(structure, group_) : typical_;
     set_typical_rounds(node.attributes, rounds);
     for (const ValueIndex result : node.results)
-      has_rows_[result] = graph_.values[result].type.shape.size() > 2;
+      has_rows_[result] = !is_sum_over_rows(graph_.values[result].type);
   }
 
   void note_rows(Node& node) {

@@ -110,6 +110,8 @@ void set_body(Attributes& attributes, const VertexBody& body) {
   attributes.set("returns", fmt::format("{}", fmt::join(returns, " ")));
 }
 
+bool is_sum_over_rows(const TensorType& type) { return type.shape.size() < 3; }
+
 std::vector<TensorType> value_types(const VertexBody& body, std::span<const TensorType> operands) {
   std::vector<TensorType> types(operands.begin(), operands.end());
   for (const VertexBody::Step& step : body.steps) {

@@ -6,11 +6,13 @@
 
 namespace alpa {
 
-/// What of a vertex function its rounds have, and how they work on it. Each part can be turned off, to
-/// compare.
+/// Which part of a vertex function is done in its rounds, and how (Cavs, section 3.5). Each can be turned
+/// off, to compare; what rounds cannot do for a row stays outside.
 struct RoundsForm {
   bool eager = true;  ///< what waits for no child is worked out for all rows at once, before the rounds
-  bool lazy = true;   ///< so are, after them, what no parent waits for, and gradients of weights
+  /// What no parent waits for, and gradients of weights, are worked out for all rows at once, after the
+  /// rounds. Without it, gradients of the weights that rounds have are made even where nothing wants them.
+  bool lazy = true;
   bool fused = true;  ///< what works element by element takes one pass over a row, else one for each function
 };
 RoundsForm rounds_form_of(const Attributes&);
@@ -50,6 +52,9 @@ VertexBody body_of(const Attributes&, int operands, OpCatalog);
 
 /// Sets these attributes.
 void set_body(Attributes&, const VertexBody&);
+
+/// Of a value of a body: it has no rows [b v w], but is what is added up over them.
+bool is_sum_over_rows(const TensorType&);
 
 /// [value] Types, whole or of local tiles as the operands are. Throws Error(input) where a step cannot take
 /// its operands.

@@ -48,6 +48,7 @@ class PlacedRows {
   const std::int32_t* structure() const {
     return call_.operand<std::int32_t>(1) + first_ * (program_.children + 1);
   }
+  float* sum(int result) const { return call_.result<float>(static_cast<std::size_t>(result)); }
   /// Rows of result r from `row` of the group on.
   float* result(std::size_t r, std::int64_t row) const {
     return call_.result<float>(r) + (first_ + row) * program_.result_widths[r];

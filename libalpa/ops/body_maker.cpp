@@ -14,58 +14,70 @@ std::vector<ValueIndex> mapped(std::vector<ValueIndex> values, const std::map<Va
   return values;
 }
 
+class RoundsMover {
+ public:
+  RoundsMover(const Graph& graph, ValueIndex structure, RoundsParts& parts)
+      : graph_(graph), structure_(graph.values[structure].type), parts_(parts) {}
+
+  /// What is added up is whole when all rounds are done, so that what uses it stays.
+  void move_after() {
+    std::set<ValueIndex> outside;
+    std::vector<NodeIndex> left;
+    for (const NodeIndex n : parts_.after) {
+      const Node& node = graph_.nodes[n];
+      const bool adds_up = adds_up_rows(node), moves = !uses_any(node, outside) && (adds_up || works(node));
+      (moves ? parts_.in : left).push_back(n);
+      if (!moves || adds_up) outside.insert(node.results.begin(), node.results.end());
+    }
+    parts_.after = std::move(left);
+  }
+
+  void move_before() {
+    std::set<ValueIndex> used_inside, used_outside;
+    const auto note_used = [&](NodeIndex n, std::set<ValueIndex>& by) {
+      by.insert(graph_.nodes[n].operands.begin(), graph_.nodes[n].operands.end());
+    };
+    for (const NodeIndex n : parts_.in) note_used(n, used_inside);
+    std::vector<NodeIndex> moved, left;
+    for (auto n = parts_.before.rbegin(); n != parts_.before.rend(); ++n) {
+      const Node& node = graph_.nodes[*n];
+      const bool is_used = used_inside.contains(node.results[0]),
+                 moves =
+                     !used_outside.contains(node.results[0]) && (is_used ? works(node) : adds_up_rows(node));
+      (moves ? moved : left).push_back(*n);
+      note_used(*n, moves ? used_inside : used_outside);
+    }
+    parts_.before.assign(left.rbegin(), left.rend());
+    parts_.in.insert(parts_.in.begin(), moved.rbegin(), moved.rend());
+  }
+
+ private:
+  bool is_row(ValueIndex value) const { return has_rows(graph_.values[value].type, structure_); }
+
+  bool works(const Node& node) const {
+    return is_row(node.results[0]) && works_on_rows(*node.op, {operand_types(graph_, node), node.attributes});
+  }
+  bool adds_up_rows(const Node& node) const {
+    return std::ranges::all_of(node.operands, [this](ValueIndex of) { return is_row(of); }) &&
+           sums_up_rows(*node.op, {operand_types(graph_, node), node.attributes});
+  }
+
+  const Graph& graph_;
+  TensorType structure_;
+  RoundsParts& parts_;
+};
+
+}  // namespace
+
 bool uses_any(const Node& node, const std::set<ValueIndex>& values) {
   return std::ranges::any_of(node.operands, [&](ValueIndex of) { return values.contains(of); });
 }
 
-/// Nodes of `from` that may not move; the others go to `to`, in the order that they had.
-template <class MayMove>
-std::vector<NodeIndex> move_some(const std::vector<NodeIndex>& from, std::vector<NodeIndex>& to,
-                                 MayMove&& may_move) {
-  std::vector<NodeIndex> left;
-  for (const NodeIndex n : from) (may_move(n) ? to : left).push_back(n);
-  return left;
-}
-
-}  // namespace
-
 void move_into_rounds(const Graph& graph, ValueIndex structure, bool from_before, bool from_after,
                       RoundsParts& parts) {
-  const auto sums = [&](const Node& node) {
-    return sums_up_rows(*node.op, {operand_types(graph, node), node.attributes});
-  };
-  const auto works = [&](const Node& node) {
-    return has_rows(graph.values[node.results[0]].type, graph.values[structure].type) &&
-           works_on_rows(*node.op, {operand_types(graph, node), node.attributes});
-  };
-  if (from_before) {
-    std::set<ValueIndex> inside, outside;  // what nodes in the rounds and before them use
-    const auto note_used = [&](const Node& node, std::set<ValueIndex>& by) {
-      by.insert(node.operands.begin(), node.operands.end());
-    };
-    for (const NodeIndex n : parts.in) note_used(graph.nodes[n], inside);
-    std::vector<NodeIndex> moved;
-    std::ranges::reverse(parts.before);
-    parts.before = move_some(parts.before, moved, [&](NodeIndex n) {
-      const Node& node = graph.nodes[n];
-      const ValueIndex result = node.results[0];
-      const bool moves =
-          !outside.contains(result) && (sums(node) || (inside.contains(result) && works(node)));
-      note_used(node, moves ? inside : outside);
-      return moves;
-    });
-    std::ranges::reverse(parts.before);
-    parts.in.insert(parts.in.begin(), moved.rbegin(), moved.rend());
-  }
-  if (from_after) {
-    std::set<ValueIndex> left;  // what nodes after the rounds make
-    parts.after = move_some(parts.after, parts.in, [&](NodeIndex n) {
-      const Node& node = graph.nodes[n];
-      const bool moves = !uses_any(node, left) && (sums(node) || works(node));
-      if (!moves) left.insert(node.results.begin(), node.results.end());
-      return moves;
-    });
-  }
+  RoundsMover mover(graph, structure, parts);
+  if (from_after) mover.move_after();
+  if (from_before) mover.move_before();
 }
 
 BodyMaker::BodyMaker(const Graph& graph, ValueIndex rows, ValueIndex structure)

@@ -14,9 +14,11 @@ struct RoundsParts {
   std::vector<NodeIndex> before, in, after;
 };
 
-/// Moves into the rounds what they can do for a row of that structure, or add up over rows: of what comes
-/// before them, where asked for, what they alone use; likewise of what comes after, what uses them alone and
-/// what comes before.
+bool uses_any(const Node&, const std::set<ValueIndex>&);
+
+/// Moves nodes into the rounds that these can do for a row of that structure: of those before, where asked
+/// for, what else only nodes in the rounds use; of those after, what uses no other node after them. Sums over
+/// rows move too, but for those that a node in the rounds would use.
 void move_into_rounds(const Graph&, ValueIndex structure, bool from_before, bool from_after, RoundsParts&);
 
 /// Nodes of a part of a graph that move into a vertex body, and what that needs of the rest.

@@ -17,9 +17,6 @@
 namespace alpa::ops {
 namespace {
 
-/// A result that is a sum over rows, and has none.
-bool is_sum(const TensorType& result) { return result.shape.size() < 3; }
-
 /// Rows are split by whole groups of samples, of which sums over rows are terms; all else is whole.
 ShardingRule rounds_rule(const OpCall& call) {
   const auto operands = static_cast<int>(call.operands.size());
@@ -41,8 +38,8 @@ ShardingRule rounds_rule(const OpCall& call) {
   for (std::size_t r = 0; r < body.results.size(); ++r) {
     const TensorType& type = types[static_cast<std::size_t>(body.results[r])];
     if (r > 0) to += ", ";
-    if (!is_sum(type)) to += "(m b) v";
-    for (std::size_t d = is_sum(type) ? 0 : 2; d < type.shape.size(); ++d) {
+    if (!is_sum_over_rows(type)) to += "(m b) v";
+    for (std::size_t d = is_sum_over_rows(type) ? 0 : 2; d < type.shape.size(); ++d) {
       const std::string extent = name(fmt::format("r{}d{}", r, d));
       to += " " + extent;
       sizes[extent] = type.shape[d];
@@ -70,7 +67,8 @@ std::int64_t rounds_bytes(const OpCall& call) {
     (i < with_rows ? of_rows : of_weights) += static_cast<double>(byte_count(call.operands[i]));
   for (const int result : body.results) {
     const TensorType& type = types[static_cast<std::size_t>(result)];
-    (is_sum(type) ? of_weights : of_rows) += static_cast<double>(byte_count(type)) * (is_sum(type) ? 2 : 1);
+    (is_sum_over_rows(type) ? of_weights : of_rows) +=
+        static_cast<double>(byte_count(type)) * (is_sum_over_rows(type) ? 2 : 1);
   }
   const auto rounds = std::max<std::int64_t>(1, std::ssize(typical_rounds_of(call.attributes)));
   const double groups =
@@ -117,7 +115,7 @@ void add_slices(const Graph& graph, int forward_nodes, RoundsParts& parts) {
   parts.before.insert(parts.before.begin(), outside.begin(), outside.end());
 }
 
-/// Of the backward's nodes.
+/// Where the backward's nodes are done.
 RoundsParts parts_of(const VertexGradient& gradient, const RoundsForm& form) {
   const Graph& graph = gradient.graph;
   std::set<ValueIndex> wanted, leads, waits;
@@ -137,14 +135,13 @@ RoundsParts parts_of(const VertexGradient& gradient, const RoundsForm& form) {
     const Node& node = graph.nodes[NodeIndex(i)];
     const ValueIndex result = node.results[0];
     if (!wanted.contains(result)) continue;
-    const auto waiting = [&](ValueIndex operand) { return waits.contains(operand); };
-    if (node.op == &received || std::ranges::any_of(node.operands, waiting)) waits.insert(result);
+    if (node.op == &received || uses_any(node, waits)) waits.insert(result);
     std::vector<NodeIndex>& part = !waits.contains(result)                          ? parts.before
                                    : node.op == &received || leads.contains(result) ? parts.in
                                                                                     : parts.after;
     part.push_back(NodeIndex(i));
   }
-  // Gradients of what comes after the rounds come before those of the rounds.
+  // The gradient of what is done after the rounds is done before theirs.
   move_into_rounds(graph, gradient.values[1], !form.lazy, !form.lazy, parts);
   add_slices(graph, gradient.forward_nodes, parts);
   return parts;

@@ -38,8 +38,7 @@ std::map<ValueIndex, ValueIndex> form_rounds(GraphBuilder& g, NodeIndex first, V
       rows = node.operands[0];
       leads.insert(node.results[0]);
     }
-    if (node.op == &ops::gather ||
-        std::ranges::any_of(node.operands, [&](ValueIndex operand) { return waits.contains(operand); }))
+    if (node.op == &ops::gather || uses_any(node, waits))
       waits.insert(node.results.begin(), node.results.end());
   }
   if (rows < 0) throw Error(ErrorKind::input, "nothing is gathered, so that no vertex waits for another");

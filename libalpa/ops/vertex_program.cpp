@@ -52,9 +52,7 @@ class ProgramMaker {
   std::int64_t width(int value) const { return types_[index(value)].shape.back(); }
   bool is_step(int value) const { return body_.step_of(value) >= 0; }
   bool is(int value, const OpDef& op) const { return is_step(value) && step(value).op == &op; }
-  bool is_sum(int value) const {
-    return is_step(value) && sums_up_rows(*step(value).op, {operands_of(value), step(value).attributes});
-  }
+  bool is_sum(int value) const { return is_step(value) && is_sum_over_rows(types_[index(value)]); }
   std::vector<TensorType> operands_of(int value) const {
     std::vector<TensorType> types;
     for (const int of : step(value).of) types.push_back(types_[index(of)]);
@@ -236,6 +234,7 @@ class ProgramMaker {
 
   void add_sum(int value) {
     const auto result = static_cast<int>(std::ranges::find(body_.results, value) - body_.results.begin());
+    assert(result < std::ssize(body_.results));
     const std::vector<int>& of = step(value).of;
     if (of.size() == 1) {
       program_.steps.push_back(SumRows{{}, places_[index(of[0])], result, 1, width(value)});

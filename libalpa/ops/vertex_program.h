@@ -66,7 +66,7 @@ struct MultiplyRows {
   std::int64_t sum = 0, columns = 0, leading = 0;
 };
 
-/// The result += left^T right over all rows, of [left_width width]; without left the sum of right's rows.
+/// result [left_width width] += left^T right, over the rows of a round; without left the sum of right's rows.
 struct SumRows {
   std::optional<RowPlace> left;
   RowPlace right;
@@ -100,7 +100,7 @@ struct VertexProgram {
   bool against = false;  ///< from the last round to the first
   std::vector<std::variant<GatherRows, MultiplyRows, SumRows, RowPass>> steps;
   std::vector<ReturnRows> returns;
-  std::vector<std::int64_t> result_widths;  ///< [result] of its rows; 0: it has none, but is a sum over rows
+  std::vector<std::int64_t> result_widths;  ///< [result] of a row; 0: a sum over rows
   std::int64_t scratch = 0;                 ///< numbers
   std::int64_t received = 0;                ///< so many of them are what parents give back
 

@@ -105,7 +105,7 @@ class OneByOne {
     for (const VertexBody::Return& each : body_.returns) give_back(each, values, first, row);
     for (std::size_t r = 0; r < body_.results.size(); ++r) {
       const Values& of_row = values[static_cast<std::size_t>(body_.results[r])];
-      if (type(body_.results[r]).shape.size() < 3)
+      if (is_sum_over_rows(type(body_.results[r])))
         add(of_row, results_[r]);
       else
         std::ranges::copy(of_row, results_[r].begin() + (first + row) * std::ssize(of_row));

@@ -157,9 +157,10 @@ double TimedStep::seconds() {
   const double start = seconds_now();
   for (const NodeIndex n : graph_.nodes.indices()) {
     const Node& node = graph_.nodes[n];
+    if (node.phase == Phase::update || node.op->looks_up_rows || node.op->adds_up_rows) continue;
     // Products add to the sums of gradients themselves.
-    if (node.phase == Phase::update || node.op->looks_up_rows || node.op->adds_up_rows ||
-        node.op->sums_micro_batches)
+    if (node.op->sums_micro_batches &&
+        node_of(graph_, value_of(graph_, node.operands[0]).producer).op->accumulates)
       continue;
     interpreter_.run_node(n, node.op->accumulates && node.phase == Phase::backward, {1, 0, 0});
   }

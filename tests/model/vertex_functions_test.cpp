@@ -91,15 +91,34 @@ TEST(VertexFunctions, StandInTheExpandedModel) {
             graph_text(forward_graph(model, 2, true)));
 }
 
+// The sum of both, which a parent does not see, leads to the state; the product of that does not.
+TEST(VertexFunctions, GiveWhatTheirRoundsHaveWhereverItIsDone) {
+  const std::string tanh = "{op = \"tanh\", of = \"y\", as = \"h\"},\n{scatter = \"h\", of = \"h\"},\n",
+                    graphs = "vocabulary = 9\nclasses = 4\nchildren = 2\nvertices = 5\n";
+  for (const char* const form : {"", "eager = false\nlazy = false\nfused = false\n"}) {
+    const ModelDefinition model =
+        graphs_model(text_of_model(kGather + kProduct + kSum + tanh, "h = \"width\"", graphs + form));
+    EXPECT_EQ(graph_text(forward_graph(parse_model(model.expanded_toml, "expanded"), 2, true)),
+              graph_text(forward_graph(model, 2, true)));
+    const Graph graph = forward_graph(model, 4, true);
+    const auto head = std::ranges::find(graph.nodes, std::string_view("einsum"),
+                                        [](const Node& node) { return node.op->name; });
+    ASSERT_NE(head, graph.nodes.end());
+    EXPECT_EQ(value_of(graph, head->operands[0]).producer, NodeIndex(1)) << "of the rounds";
+    EXPECT_EQ(node_of(graph, NodeIndex(1)).op->name, "rounds");
+    EXPECT_EQ(node_of(graph, NodeIndex(1)).attributes.has("fused"), *form != '\0');
+  }
+}
+
 TEST(VertexFunctions, AreExpandedWithTheRoundsOfTheData) {
   const std::string graphs = "vocabulary = 9\nclasses = 4\nchildren = 2\nvertices = 5\n";
   const ModelDefinition model =
       graphs_model(text_of_model(kGather + kProduct + kSum + kScatter, "h = \"width\"",
-                                 graphs + "rounds = [6, 3, 1]\nbatching = \"agenda\"\nlazy = false\n"));
+                                 graphs + "rounds = [6, 3, 1]\nbatching = \"agenda\"\neager = false\n"));
   const ModelDefinition again = parse_model(model.expanded_toml, "expanded");
   EXPECT_THAT(again.graphs[0].rounds, ElementsAre(6, 3, 1));
   EXPECT_EQ(again.graphs[0].batching.policy, BatchingPolicy::agenda);
-  EXPECT_TRUE(again.graphs[0].form.eager && !again.graphs[0].form.lazy);
+  EXPECT_FALSE(again.graphs[0].form.eager);
   const Graph graph = training_step_graph(again, 2);
   EXPECT_EQ(graph_text(graph), graph_text(training_step_graph(model, 2)));
   int found = 0;

@@ -312,6 +312,39 @@ TEST_P(PackedTreeLstm, TakesTheWorkOfItsVerticesAndTheWeightsOfItsRounds) {
   EXPECT_EQ(found, 2) << "there and back";
 }
 
+// Gradients of weights in the rounds: each round reads and writes their sums.
+TEST_P(PackedTreeLstm, TakesSumsOverTheRowsOfItsRoundsWhereTheseHaveAll) {
+  const PackedBatch batch(GetParam());
+  ModelDefinition model = weighed_tree_lstm({false, false, false});
+  model.graphs[0].rounds = batch.sizes();
+  const std::int64_t h = kHidden, rounds = std::ssize(batch.sizes()), groups = kSamples / kGroup,
+                     input = kWide * 4 * h, recurrent = h * 3 * h, forget = h * h;
+  int found = 0;
+  for (const Graph graph = training_step_graph(model, kSamples); const Node& node : graph.nodes) {
+    if (node.op->name == "einsum" && node.layer == 1) FAIL() << graph_text(graph);
+    if (node.op->name != "rounds_grad") continue;
+    const std::vector<TensorType> operands = operand_types(graph, node);
+    const OpCall call{operands, node.attributes};
+    std::int64_t of_rows = 0, of_sums = 0, of_products = 0, of_bias = 0;
+    for (const auto& step : vertex_program(call).steps)
+      if (const auto* const sum = std::get_if<SumRows>(&step))
+        (sum->left ? of_products : of_bias) += sum->left_width * sum->width;
+    EXPECT_EQ(of_products, input + recurrent + kChildren * forget);
+    EXPECT_EQ(of_bias, 4 * h);
+    for (std::size_t i = 0; i < operands.size(); ++i)
+      if (operands[i].shape.size() == 3) of_rows += operands[i].shape[2];
+    for (const ValueIndex result : node.results) {
+      const Shape& shape = value_of(graph, result).type.shape;
+      (shape.size() == 3 ? of_rows : of_sums) += shape.size() == 3 ? shape[2] : element_count(shape);
+    }
+    EXPECT_EQ(of_sums, of_products + of_bias);
+    EXPECT_EQ(bytes_moved_by(*node.op, call),
+              4 * groups * (batch.rows[0] * of_rows + rounds * (input + recurrent + forget + 2 * of_sums)));
+    ++found;
+  }
+  EXPECT_EQ(found, 1);
+}
+
 INSTANTIATE_TEST_SUITE_P(Policies, PackedTreeLstm,
                          testing::Values(BatchingPolicy::serial, BatchingPolicy::per_sample,
                                          BatchingPolicy::frontier, BatchingPolicy::agenda),

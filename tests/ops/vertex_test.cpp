@@ -122,10 +122,43 @@ TEST(Rounds, ThatAreNotLazyMakeWhatIsShownAndGradientsOfTheirWeights) {
     ASSERT_NE(at, backward.results.end());
     EXPECT_EQ(f.g.type(*at), f.g.type(rounds.operands[weight]));
     // Devices that have groups of their own have terms of it.
-    for (const DimensionFactors& dimension :
-         rule.results[static_cast<std::size_t>(at - backward.results.begin())])
-      for (const int factor : dimension) EXPECT_NE(rule.factors[static_cast<std::size_t>(factor)].name, "m");
+    const auto groups = std::ranges::find(rule.factors, "m", &Factor::name) - rule.factors.begin();
+    EXPECT_TRUE(rule.reduces(static_cast<int>(at - backward.results.begin()), static_cast<int>(groups)));
   }
+}
+
+// relu(h V + x P): the product of x is used behind the rounds alone, and so is in them when that is.
+TEST(Rounds, ThatAreNeitherHaveProductsOfInputsThatAreShown) {
+  Written f;
+  const ValueIndex below = add_gather(f.g, f.x, f.structure, 0, 4, true);
+  const ValueIndex h = f.g.add("tanh", {f.g.add("add", {f.x, below})});
+  const ValueIndex shown = f.g.add("relu", {f.g.add("add", {f.product(h, 7), f.product(f.x, 7)})});
+  form_rounds(f.g, NodeIndex(0), f.structure, {&h, 1}, {&shown, 1}, 2, {.eager = false, .lazy = false});
+  EXPECT_THAT(f.ops(), ElementsAre("rounds"));
+}
+
+// C = h^T x is whole when all rounds are done: what multiplies by it stays behind them.
+TEST(Rounds, LeaveWhatUsesSumsOverRows) {
+  Written f;
+  const ValueIndex below = add_gather(f.g, f.x, f.structure, 0, 4, true);
+  const ValueIndex h = f.g.add("tanh", {f.g.add("add", {f.x, below})});
+  const ValueIndex c = f.g.add("einsum", {h, f.x}, {{"equation", std::string("b v d, b v e -> d e")}});
+  const ValueIndex shown = f.g.add("einsum", {h, c}, kProduct);
+  const auto map =
+      form_rounds(f.g, NodeIndex(0), f.structure, {&h, 1}, {&shown, 1}, 2, {.eager = false, .lazy = false});
+  EXPECT_THAT(f.ops(), ElementsAre("rounds", "einsum"));
+  EXPECT_EQ(f.g.graph().nodes.back().operands, (std::vector{map.at(h), map.at(c)}));
+  EXPECT_EQ(f.g.type(map.at(c)), (TensorType{DType::f32, {4, 4}}));
+}
+
+// C = x^T x is needed in every round, and so is there before them.
+TEST(Rounds, AreNotWhereSumsAreMadeThatTheyUse) {
+  Written f;
+  const ValueIndex c = f.g.add("einsum", {f.x, f.x}, {{"equation", std::string("b v d, b v e -> d e")}});
+  const ValueIndex below = add_gather(f.g, f.x, f.structure, 0, 4, true);
+  const ValueIndex h = f.g.add("tanh", {f.g.add("einsum", {below, c}, kProduct)});
+  form_rounds(f.g, NodeIndex(0), f.structure, {&h, 1}, {}, 2, {.eager = false, .lazy = false});
+  EXPECT_THAT(f.ops(), ElementsAre("einsum", "rounds"));
 }
 
 // Between the gates and the state, which is what a model may want to see.

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <set>
 #include <tuple>
 
 #include "libalpa/schedule/schedule.h"
@@ -318,14 +319,15 @@ std::vector<TinyCase> plans_of_networks() {
 /// Of models over graphs, of which two samples are packed together.
 std::vector<TinyCase> plans_of_graphs() {
   std::vector<TinyCase> cases;
-  for (const char* model : {"tree_lstm", "tree_fc", "var_lstm", "graph_gru", "tree_pair"})
+  for (const char* model : {"tree_lstm", "tree_fc", "var_lstm", "graph_gru", "tree_pair", "tree_rounds"})
     for (TinyCase plan :
          {TinyCase{"", "serial", 1, 4}, TinyCase{"", "zero-3", 4, 1}, TinyCase{"", "tensor", 2, 1},
           TinyCase{"", "inter-only", 2, 4, "1f1b", Rematerialize::always},
           TinyCase{"", "inter-only", 2, 4, "split-1f1b", Rematerialize::selective},
           TinyCase{"", "mixed", 4, 2}, TinyCase{"", "search", 4, 1}}) {
       // Nothing of a GRU's stage is worth splitting by tensors.
-      if (plan.method == "mixed" && model == std::string("tree_pair")) plan = {"", "data-parallel", 4, 1};
+      if (plan.method == "mixed" && std::set<std::string>{"tree_pair", "tree_rounds"}.contains(model))
+        plan = {"", "data-parallel", 4, 1};
       plan.model = model;
       cases.push_back(plan);
     }
@@ -355,13 +357,11 @@ std::vector<TinyCase> packings_of_graphs() {
 
 /// Of sequences of several documents, of which each stage finds the starts by itself.
 std::vector<TinyCase> plans_of_documents() {
-  std::vector<TinyCase> cases{{"", "serial", 1, 4},
-                              {"", "zero-3", 2, 2},
-                              {"", "tensor", 2, 1},
-                              {"", "sequence", 2, 1},
-                              {"", "ring", 2, 2},
-                              {"", "inter-only", 2, 4, "split-1f1b", Rematerialize::selective},
-                              {"", "mixed", 4, 4}};
+  std::vector<TinyCase> cases{
+      {"", "serial", 1, 4}, {"", "zero-3", 2, 2},
+      {"", "tensor", 2, 1}, {"", "sequence", 2, 1},
+      {"", "ring", 2, 2},   {"", "inter-only", 2, 4, "split-1f1b", Rematerialize::selective},
+      {"", "mixed", 4, 4}};
   for (TinyCase& each : cases) each.model = "documents";
   return cases;
 }

@@ -136,7 +136,7 @@ class GroupRun {
 
   void do_step(const SumRows& s) {
     const RowsAt right = of_round(s.right);
-    float* const sum = at_.result(static_cast<std::size_t>(s.result), 0);
+    float* const sum = at_.sum(s.result);
     if (s.left) {
       const RowsAt left = of_round(*s.left);
       multiply_on_all_threads({s.left_width, s.width, count_}, {{true, left.stride}, left.data},

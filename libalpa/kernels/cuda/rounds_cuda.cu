@@ -68,7 +68,9 @@ __global__ void return_rows_in_order(RoundRows round, RowsAt from, RowsAt to, st
 /// One thread adds the rows of a column, in their order.
 __global__ void sum_rows(RowsAt of, std::int64_t rows, std::int64_t width, float* to) {
   for_elements(width, [=](std::int64_t column) {
-    for (std::int64_t row = 0; row < rows; ++row) to[column] += of.data[row * of.stride + column];
+    float sum = to[column];
+    for (std::int64_t row = 0; row < rows; ++row) sum += of.data[row * of.stride + column];
+    to[column] = sum;
   });
 }
 
@@ -256,10 +258,11 @@ class RoundsCuda final : public Kernel {
     return apart;
   }
 
+  /// A product of a round of so many rows.
   struct RoundProduct {
     MatrixProduct of;
-    std::int64_t alignment;
-    bool adds;
+    std::int64_t count, alignment;
+    bool adds;  ///< to the result
   };
 
   RoundProduct product_of(const MultiplyRows& m, std::int64_t count) const {
@@ -270,7 +273,7 @@ class RoundsCuda final : public Kernel {
     of.left = {false, m.left.stride};
     of.right = {m.transposed, m.leading};
     of.result_leading = m.to.stride;
-    return {of, std::min({alignment_, alignment_of(m.left), alignment_of(m.to)}), false};
+    return {of, count, std::min({alignment_, alignment_of(m.left), alignment_of(m.to)}), false};
   }
 
   RoundProduct product_of(const SumRows& s, std::int64_t count) const {
@@ -281,13 +284,13 @@ class RoundsCuda final : public Kernel {
     of.left = {true, s.left->stride};
     of.right = {false, s.right.stride};
     of.result_leading = s.width;
-    return {of, std::min({alignment_, alignment_of(*s.left), alignment_of(s.right)}), true};
+    return {of, count, std::min({alignment_, alignment_of(*s.left), alignment_of(s.right)}), true};
   }
 
   void add_up(std::size_t step, const SumRows& s, const PlacedRows& at, std::int64_t begin,
               std::int64_t count, cudaStream_t stream) {
     const RowsAt right = at.of_round(s.right, begin);
-    float* const sum = at.result(static_cast<std::size_t>(s.result), 0);
+    float* const sum = at.sum(s.result);
     if (s.left)
       multiply(step, product_of(s, count), at.of_round(*s.left, begin).data, right.data, sum, at, stream);
     else
@@ -297,8 +300,7 @@ class RoundsCuda final : public Kernel {
   /// Products are prepared once for each number of rows that a round has had.
   void multiply(std::size_t step, const RoundProduct& each, const float* left, const float* right, float* to,
                 const PlacedRows& at, cudaStream_t stream) {
-    const std::int64_t count = each.adds ? each.of.sum : each.of.rows;
-    std::unique_ptr<CudaProduct>& product = products_[{step, count}];
+    std::unique_ptr<CudaProduct>& product = products_[{step, each.count}];
     if (!product) {
       product = make_cuda_product(device_, each.of, DType::f32, DType::f32, each.alignment);
       if (!product)
