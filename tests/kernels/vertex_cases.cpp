@@ -145,6 +145,7 @@ void add_vertex_cases(std::vector<OpCase>& cases) {
          {RoundsForm{false, true, true}, {true, false, true}, {true, true, false}, {false, false, false}})
       add_function(cases, {4, 3, 2, 2, 3}, write, form);
     add_function(cases, {2, 39, 3, 2, 37}, write, {true, true, false});
+    add_function(cases, {1, 3, 2, 1, 150}, write, {});  // more than one stretch of a pass
   }
 }
 

@@ -167,23 +167,37 @@ class GroupRun {
     const std::int64_t width = pass.width;
     for_ranges(count_, row_grain(width * std::ssize(functions)), [&](std::int64_t begin, std::int64_t end) {
       alignas(64) float lanes[kMostRowLanes][kPassNumbers];
-      alignas(64) float edges[3][kPassNumbers] = {};  // in place of rows' ends, with zeros behind them
+      alignas(64) float edges[3][kVectorNumbers] = {};  // in place of narrow rows, with zeros behind them
+      const bool is_narrow = width < kVectorNumbers;
       for (std::int64_t row = begin; row < end; ++row)
-        for (std::int64_t j = 0; j < width; j += kPassNumbers) {
-          const std::int64_t n = std::min(kPassNumbers, width - j);
-          const std::int64_t whole = (n + kVectorNumbers - 1) / kVectorNumbers * kVectorNumbers;
+        for (std::int64_t done = 0; done < width;) {
+          const Stretch next = is_narrow ? Stretch{0, kVectorNumbers} : stretch_from(done, width);
           for (const PassFunction& of : functions) {
-            const auto in_memory = [&](std::size_t i) { return of.at[i].data + row * of.at[i].stride + j; };
-            const auto at = [&](std::size_t i) {
-              return of.lane[i] >= 0 ? lanes[of.lane[i]] : n < whole ? edges[i] : in_memory(i);
+            const auto in_memory = [&](std::size_t i) {
+              return of.at[i].data + row * of.at[i].stride + next.begin;
             };
-            if (n < whole && of.lane[0] < 0) std::copy_n(in_memory(0), n, edges[0]);
-            if (n < whole && of.has_b && of.lane[1] < 0) std::copy_n(in_memory(1), n, edges[1]);
-            apply(of.function, of.factor, whole, at(0), at(1), at(2));
-            if (n < whole && of.lane[2] < 0) std::copy_n(edges[2], n, in_memory(2));
+            const auto at = [&](std::size_t i) {
+              return of.lane[i] >= 0 ? lanes[of.lane[i]] : is_narrow ? edges[i] : in_memory(i);
+            };
+            if (is_narrow && of.lane[0] < 0) std::copy_n(in_memory(0), width, edges[0]);
+            if (is_narrow && of.has_b && of.lane[1] < 0) std::copy_n(in_memory(1), width, edges[1]);
+            apply(of.function, of.factor, next.count, at(0), at(1), at(2));
+            if (is_narrow && of.lane[2] < 0) std::copy_n(edges[2], width, in_memory(2));
           }
+          done = next.begin + next.count;
         }
     });
+  }
+
+  struct Stretch {
+    std::int64_t begin, count;
+  };
+  /// Whole vectors of a row, from the first number that is not done: at its end with some of those before,
+  /// which come to the same again, as no function reads what another overwrites.
+  static Stretch stretch_from(std::int64_t done, std::int64_t width) {
+    const std::int64_t left = (width - done + kVectorNumbers - 1) / kVectorNumbers * kVectorNumbers;
+    const std::int64_t count = std::min({kPassNumbers, left, width / kVectorNumbers * kVectorNumbers});
+    return {std::min(done, width - count), count};
   }
 
   /// By ranges of numbers, as a child may have several parents: whatever the threads, they add in one order.
