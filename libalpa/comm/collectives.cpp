@@ -11,10 +11,6 @@
 namespace alpa {
 namespace {
 
-// MPICH over UCX sends longer messages by rendezvous. Over TCP its requests and answers wait behind the data
-// of other messages, and links behind them: collectives of 8 MiB took 1.4 times as long at 200 Mbit/s.
-constexpr std::int64_t kMostBytesBetweenNodes = 16 << 10;
-
 /// Shape of the group whose rank r is on node node_of_rank[r].
 GroupShape shape_of(const std::vector<int>& node_of_rank) {
   const int ranks = static_cast<int>(node_of_rank.size());
@@ -151,7 +147,7 @@ void Collectives::begin_round(Flight& flight) {
 void Collectives::start_messages(Flight& flight) {
   const int tag = static_cast<int>(&flight - flights_.data());
   const auto each_message = [&](int peer, std::int64_t bytes, auto body) {
-    const std::int64_t most = is_on_node(peer) ? Wire::kMostBytes : kMostBytesBetweenNodes;
+    const std::int64_t most = most_bytes_to(peer);
     for (std::int64_t first = 0; first < bytes; first += most)
       flight.messages.push_back(body(first, std::min(most, bytes - first)));
   };

@@ -31,8 +31,8 @@ namespace alpa {
 ///
 /// Short tensors (base/collective_traffic.h) go by doubling: in round i a rank has the parts of 2^i ranks.
 /// Short pieces with owners are packed, a message for each peer.
-/// What is sent is collective_traffic() of the group, owners_traffic() and served_traffic(); a long broadcast of B bytes sends
-/// at most B within and B between nodes from each device.
+/// What is sent is collective_traffic() of the group, owners_traffic() and served_traffic(); a long broadcast
+/// of B bytes sends at most B within and B between nodes from each device.
 ///
 /// Who shares a node is what the caller says, not where ranks run. An element's sum is that over nodes of its
 /// sums within nodes, each in order of ranks, whatever the tensor's size, chunks and shares; bf16 and f16 are
@@ -54,6 +54,11 @@ class Collectives {
 
   const SentBytes& sent() const { return sent_; }
   void count_sent(int to, std::int64_t bytes);  ///< of a message that is none of these collectives'
+
+  /// The most that messages to that rank, and from it, have (Wire::kMostBytesBetweenNodes).
+  std::int64_t most_bytes_to(int rank) const {
+    return is_on_node(rank) ? Wire::kMostBytes : Wire::kMostBytesBetweenNodes;
+  }
 
  private:
   /// A chunk under way.

@@ -49,7 +49,7 @@ class MpiCommunicator final : public Communicator {
   std::int64_t send(Stream& stream, const void* data, std::int64_t bytes, int to) override {
     stream.synchronize();
     collectives_.count_sent(to, bytes);
-    return transport_.start_send(data, bytes, to);
+    return transport_.start_send(data, bytes, to, collectives_.most_bytes_to(to));
   }
   bool has_left(Stream&, std::int64_t message) override { return transport_.has_left(message); }
   void wait_sends(Stream&) override { transport_.wait_sends(); }
@@ -58,7 +58,7 @@ class MpiCommunicator final : public Communicator {
 
   std::int64_t start_receive(Stream& stream, void* data, std::int64_t bytes, int from) override {
     stream.synchronize();
-    return transport_.start_receive(data, bytes, from);
+    return transport_.start_receive(data, bytes, from, collectives_.most_bytes_to(from));
   }
   bool receives_beside_others() const override { return true; }
   bool has_arrived(Stream&, std::int64_t message) override {

@@ -22,8 +22,9 @@ constexpr int kPolls = 100;
 constexpr std::chrono::seconds kLongestNap{1};  // after longer ones this process was suspended
 
 constexpr std::size_t kMostNames = 8;
-// Messages under way that take nothing from the heap: how many there are depends on how far other ranks lag.
-constexpr std::size_t kExpected = 256;
+// Pieces of messages under way that take nothing from the heap: how many there are depends on how far other
+// ranks lag.
+constexpr std::size_t kExpected = 1024;
 
 /// Longer, the longer the wait: nothing comes later than by a hundredth for it, and a long wait takes no
 /// core.
@@ -31,13 +32,13 @@ timespec nap_after(double waited_s) {
   return {0, static_cast<long>(1e9 * std::clamp(waited_s / 100, 20e-6, 1e-3))};
 }
 
-/// An empty message is one empty piece, so that it still meets its receive.
+/// From the first to the last. An empty message is one empty piece, so that it still meets its receive.
 template <class Body>
-void for_each_piece(std::int64_t bytes, Body&& body) {
+void for_each_piece(std::int64_t bytes, std::int64_t most, Body&& body) {
   std::int64_t first = 0;
   do {
-    body(first, static_cast<int>(std::min(Wire::kMostBytes, bytes - first)));
-    first += Wire::kMostBytes;
+    body(first, static_cast<int>(std::min(most, bytes - first)));
+    first += most;
   } while (first < bytes);
 }
 
@@ -62,7 +63,6 @@ MpiTransport::MpiTransport(MPI_Comm adopted, std::shared_ptr<const PeerWatch> wa
   requests_.reserve(kExpected);
   free_numbers_.reserve(kExpected);
   receiving_.resize(kExpected);
-  for (Receiving& receiving : receiving_) receiving.pieces.reserve(1);
 }
 
 MpiTransport::~MpiTransport() {
@@ -115,10 +115,10 @@ bool MpiTransport::test(int message) {
   return true;
 }
 
-std::int64_t MpiTransport::start_send(const void* data, std::int64_t bytes, int to) {
+std::int64_t MpiTransport::start_send(const void* data, std::int64_t bytes, int to, std::int64_t most) {
   drop_finished_sends();
   ++messages_;
-  for_each_piece(bytes, [&](std::int64_t first, int length) {
+  for_each_piece(bytes, most, [&](std::int64_t first, int length) {
     Request& request =
         pending_sends_.emplace_back(Request{.peer = to, .operation = {"send", bytes}, .message = messages_});
     check_mpi(MPI_Isend(static_cast<const char*>(data) + first, length, MPI_BYTE, to, kMessageTag, comm_,
@@ -145,16 +145,20 @@ void MpiTransport::move_messages() {
   check_mpi(MPI_Iprobe(MPI_ANY_SOURCE, kMessageTag, comm_, &is_there, MPI_STATUS_IGNORE), "MPI_Iprobe");
 }
 
-int MpiTransport::start_receive(void* data, std::int64_t bytes, int from) {
+int MpiTransport::start_receive(void* data, std::int64_t bytes, int from, std::int64_t most) {
   auto free = std::ranges::find(receiving_, false, &Receiving::is_under_way);
   if (free == receiving_.end()) free = receiving_.emplace(receiving_.end());
   free->from = from;
   free->bytes = bytes;
   free->arrived = 0;
   free->is_under_way = true;
-  for_each_piece(bytes, [&](std::int64_t first, int length) {
-    free->pieces.push_back(
-        start_piece(static_cast<char*>(data) + first, length, from, kMessageTag, {"receive", bytes}));
+  int last = -1;
+  for_each_piece(bytes, most, [&](std::int64_t first, int length) {
+    const int piece =
+        start_piece(static_cast<char*>(data) + first, length, from, kMessageTag, {"receive", bytes});
+    (last < 0 ? free->piece : requests_[last].next) = piece;
+    requests_[piece].next = -1;
+    last = piece;
   });
   wait_ = {};
   return static_cast<int>(free - receiving_.begin());
@@ -162,11 +166,12 @@ int MpiTransport::start_receive(void* data, std::int64_t bytes, int from) {
 
 bool MpiTransport::has_arrived(int message) {
   Receiving& receiving = receiving_[message];
-  while (!receiving.pieces.empty() && test(receiving.pieces.back())) {
-    receiving.arrived += requests_[receiving.pieces.back()].bytes;
-    receiving.pieces.pop_back();
+  while (receiving.piece >= 0) {
+    const Request& piece = requests_[receiving.piece];
+    if (!test(receiving.piece)) return false;
+    receiving.arrived += piece.bytes;
+    receiving.piece = piece.next;
   }
-  if (!receiving.pieces.empty()) return false;
   receiving.is_under_way = false;
   if (receiving.arrived != receiving.bytes)
     throw Error(ErrorKind::run_time, fmt::format("rank {} expects {} bytes from rank {}, which sent {}",
@@ -188,9 +193,12 @@ void MpiTransport::barrier() {
 }
 
 void MpiTransport::drop_finished_sends() {
+  std::int64_t stuck = 0;  // pieces of a message leave one after another
   for (Request& request : pending_sends_) {
+    if (request.message == stuck) continue;
     int done = 0;
     check_mpi(MPI_Test(&request.handle, &done, MPI_STATUS_IGNORE), "sending to another rank (MPI_Test)");
+    if (!done) stuck = request.message;
   }
   if (std::erase_if(pending_sends_, [](const Request& each) { return each.handle == MPI_REQUEST_NULL; }) > 0)
     wait_ = {};

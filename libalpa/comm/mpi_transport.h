@@ -49,16 +49,17 @@ class MpiTransport final : public Wire {
   void look(std::string_view during);
   void cancel();
 
-  /// Messages of any size, apart from those of the wire. `data` stays in use until has_left() of the
-  /// returned number, or wait_sends(); every other wait keeps it moving, and so does move_messages().
-  std::int64_t start_send(const void* data, std::int64_t bytes, int to);
+  /// Messages of any size, apart from those of the wire, in pieces of `most` bytes, as the other side has
+  /// them too. `data` stays in use until has_left() of the returned number, or wait_sends(); every other wait
+  /// keeps it moving, and so does move_messages().
+  std::int64_t start_send(const void* data, std::int64_t bytes, int to, std::int64_t most = kMostBytes);
   bool has_left(std::int64_t message);
   void wait_sends();
   void move_messages();
 
   /// Returns a number for has_arrived(), which frees it once it is true, and throws Error(run_time) when the
   /// message had another size.
-  int start_receive(void* data, std::int64_t bytes, int from);
+  int start_receive(void* data, std::int64_t bytes, int from, std::int64_t most = kMostBytes);
   bool has_arrived(int message);
 
   void barrier();
@@ -75,13 +76,14 @@ class MpiTransport final : public Wire {
     Operation operation = {};
     std::int64_t message = 0;  ///< of a pending send
     int bytes = 0;             ///< that have arrived
+    int next = -1;             ///< number of the next piece of a message that is received
   };
 
   /// A message that is received, in pieces.
   struct Receiving {
     int from = 0;
     std::int64_t bytes = 0, arrived = 0;
-    std::vector<int> pieces;  ///< that are not there yet
+    int piece = -1;  ///< the first that is not there yet
     bool is_under_way = false;
   };
 
@@ -110,7 +112,7 @@ class MpiTransport final : public Wire {
   MPI_Comm comm_;
   std::shared_ptr<const PeerWatch> watch_;
   int rank_ = 0, size_ = 1;
-  std::vector<Request> pending_sends_;
+  std::vector<Request> pending_sends_;  ///< pieces, in the order in which they were started
   std::int64_t messages_ = 0;
   std::vector<Request> requests_;  ///< by number of the wire's message
   std::vector<int> free_numbers_;

@@ -34,9 +34,8 @@ struct Way {
 struct Case {
   const char* name;
   const char* model;
-  /// Where transfers take as long as forwards, messages of some 600 KB. An idle emulated link passes 93 KiB
-  /// at once (emulated_hosts.sh), much of a shorter message; with messages of 1.3 MB overlap took 1.26 times
-  /// the ideal, for a reason that is not known.
+  /// Where transfers take as long as forwards, messages of some 600 KB: an idle emulated link passes 93 KiB at
+  /// once (emulated_hosts.sh), much of a shorter message.
   int batch;
   double transfer_over_forward;  ///< 0: devices have kTflops
   std::vector<Way> ways;         ///< the first without overlap
