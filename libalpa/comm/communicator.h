@@ -145,6 +145,11 @@ class Communicator {
   /// between other calls. Libraries that find out for themselves ignore it.
   virtual void set_nodes([[maybe_unused]] std::vector<int> node_of_rank) {}
 
+  /// Whether long messages between nodes leave before their receivers answer, as is best beside computations
+  /// (Wire::kMostBytesBetweenNodes). At first they may leave when they are received: programs without overlap
+  /// wait for that, as their costs say. Who calls it when, and who has it, as set_nodes().
+  virtual void set_sends_ahead([[maybe_unused]] bool ahead) {}
+
   /// What this rank has sent in calls of this communicator, by the nodes set; zeros where that is not
   /// counted.
   virtual SentBytes sent() const { return {}; }

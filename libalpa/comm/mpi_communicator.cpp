@@ -49,7 +49,7 @@ class MpiCommunicator final : public Communicator {
   std::int64_t send(Stream& stream, const void* data, std::int64_t bytes, int to) override {
     stream.synchronize();
     collectives_.count_sent(to, bytes);
-    return transport_.start_send(data, bytes, to, collectives_.most_bytes_to(to));
+    return transport_.start_send(data, bytes, to, most_bytes_to(to));
   }
   bool has_left(Stream&, std::int64_t message) override { return transport_.has_left(message); }
   void wait_sends(Stream&) override { transport_.wait_sends(); }
@@ -58,7 +58,7 @@ class MpiCommunicator final : public Communicator {
 
   std::int64_t start_receive(Stream& stream, void* data, std::int64_t bytes, int from) override {
     stream.synchronize();
-    return transport_.start_receive(data, bytes, from, collectives_.most_bytes_to(from));
+    return transport_.start_receive(data, bytes, from, most_bytes_to(from));
   }
   bool receives_beside_others() const override { return true; }
   bool has_arrived(Stream&, std::int64_t message) override {
@@ -75,6 +75,7 @@ class MpiCommunicator final : public Communicator {
   }
 
   void set_nodes(std::vector<int> node_of_rank) override { collectives_.set_nodes(std::move(node_of_rank)); }
+  void set_sends_ahead(bool ahead) override { sends_ahead_ = ahead; }
   SentBytes sent() const override { return collectives_.sent(); }
 
   std::unique_ptr<Communicator> split(int color) override {
@@ -85,6 +86,7 @@ class MpiCommunicator final : public Communicator {
     if (part == MPI_COMM_NULL) return nullptr;
     std::unique_ptr<Communicator> group = make_mpi_communicator(part, transport_.watch());
     group->set_nodes(collectives_.nodes_of(ranks_here(part)));
+    group->set_sends_ahead(sends_ahead_);
     return group;
   }
 
@@ -105,8 +107,13 @@ class MpiCommunicator final : public Communicator {
     return here;
   }
 
+  std::int64_t most_bytes_to(int rank) const {
+    return sends_ahead_ ? collectives_.most_bytes_to(rank) : Wire::kMostBytes;
+  }
+
   MpiTransport transport_;
   Collectives collectives_;
+  bool sends_ahead_ = false;
 };
 
 }  // namespace

@@ -114,6 +114,7 @@ class StagedCommunicator final : public Communicator {
 
   void barrier() override { host_->barrier(); }
   void set_nodes(std::vector<int> node_of_rank) override { host_->set_nodes(std::move(node_of_rank)); }
+  void set_sends_ahead(bool ahead) override { host_->set_sends_ahead(ahead); }
   SentBytes sent() const override { return host_->sent(); }
 
   std::unique_ptr<Communicator> split(int color) override {

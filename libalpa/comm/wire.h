@@ -27,8 +27,8 @@ class Wire {
 
   // What goes to another node is best cut into messages of so much. MPICH over UCX sends longer ones by
   // rendezvous, and over TCP its requests and answers wait behind the data of other messages, and links
-  // behind them: at 200 Mbit/s collectives of 8 MiB took 1.4 times as long; at 1 Gbit/s a pipeline with
-  // transfers of 512 KiB, as long as its forwards, took 570 ms a step in place of 531.
+  // behind them: at 200 Mbit/s collectives of 8 MiB took 1.4 times as long; at 1 Gbit/s a pipeline whose
+  // transfers, of 512 KiB beside computations, are as long as its forwards took 570 ms a step, not 531.
   static constexpr std::int64_t kMostBytesBetweenNodes = 16 << 10;
 };
 

@@ -90,6 +90,7 @@ struct Executor::State {
   /// bits wherever its ranks run.
   void make_communicators() {
     world.set_nodes(consecutive_nodes(world.size(), programs[0]->devices_per_node));
+    world.set_sends_ahead(programs[0]->overlap != Overlap::none);
     if (programs[0]->servers) served = world.duplicate();
     for (const MeshIndex s : programs[0]->meshes.indices()) split_axes(s);
     if (programs[0]->has_states_at_servers()) split_axes(MeshIndex());

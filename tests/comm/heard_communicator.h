@@ -34,6 +34,7 @@ class HeardCommunicator : public Communicator {
   void barrier() override { inner_->barrier(); }
   std::unique_ptr<Communicator> split(int color) override { return inner_->split(color); }
   void set_nodes(std::vector<int> node_of_rank) override { inner_->set_nodes(std::move(node_of_rank)); }
+  void set_sends_ahead(bool ahead) override { inner_->set_sends_ahead(ahead); }
   SentBytes sent() const override { return inner_->sent(); }
   std::unique_ptr<Communicator> duplicate() override { return inner_->duplicate(); }
 

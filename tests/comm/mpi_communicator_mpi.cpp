@@ -20,8 +20,9 @@ using conformance::Rank;
 using ::testing::HasSubstr;
 using ::testing::ValuesIn;
 
-void run_on_world(Device& device, const std::function<void(Rank&)>& body) {
+void run_on_world(Device& device, const std::function<void(Rank&)>& body, bool sends_ahead = false) {
   const auto group = mpi_session().make_communicator(device);
+  group->set_sends_ahead(sends_ahead);
   const auto stream = device.make_stream();
   Rank rank{*group, device, *stream, true, conformance::kPieces};
   body(rank);
@@ -30,6 +31,10 @@ void run_on_world(Device& device, const std::function<void(Rank&)>& body) {
 class MpiConformance : public ::testing::TestWithParam<Case> {};
 
 TEST_P(MpiConformance, HoldsInHostMemory) { run_on_world(*make_cpu_device(1), GetParam().run); }
+
+TEST_P(MpiConformance, HoldsWhereMessagesAreSentAhead) {
+  run_on_world(*make_cpu_device(1), GetParam().run, true);
+}
 
 TEST_P(MpiConformance, HoldsThroughStagingMemory) {
   run_on_world(*make_checked_cpu_device(1), GetParam().run);
