@@ -16,7 +16,7 @@ class PlacedRows {
   PlacedRows(const VertexProgram& program, const KernelCall& call, std::int64_t group)
       : program_(program), call_(call), first_(group * program.rows) {}
 
-  /// Rows of the group from 0 on, or of a window from the round's first on.
+  /// Rows of the group from 0 on, or of a window from its first on.
   RowsAt all(const RowPlace& place) const {
     const auto index = static_cast<std::size_t>(place.index);
     switch (place.in) {
@@ -36,7 +36,7 @@ class PlacedRows {
   /// Rows of the round that begins there, from its first on.
   RowsAt of_round(const RowPlace& place, std::int64_t begin) const {
     RowsAt rows = all(place);
-    if (place.in != RowPlace::In::window) rows.data += begin * rows.stride;
+    if (place.in != RowPlace::In::window || program_.windows_of_all_rounds) rows.data += begin * rows.stride;
     return rows;
   }
 

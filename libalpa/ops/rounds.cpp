@@ -90,7 +90,8 @@ double rounds_flops(const OpCall& call) {
 
 std::int64_t rounds_workspace(const OpCall& call) { return vertex_program(call).scratch_bytes(); }
 std::int64_t rounds_cuda_workspace(const OpCall& call) {
-  return 4 * numbers_before_products(vertex_program(call).scratch) + kMatrixProductBytes;
+  const VertexProgram program = vertex_program(call, RoundOrder::on_streams);
+  return 4 * numbers_before_products(program.scratch) + program.streams_used() * kMatrixProductBytes;
 }
 
 /// Slices of the forward, which cost nothing, are taken again where they are needed: of a kept value once.

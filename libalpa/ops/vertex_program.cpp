@@ -15,31 +15,39 @@ namespace {
 
 class ProgramMaker {
  public:
-  explicit ProgramMaker(const OpCall& call)
+  ProgramMaker(const OpCall& call, RoundOrder order)
       : body_(body_of(call.attributes, static_cast<int>(call.operands.size()), vertex_catalog())),
         types_(value_types(body_, call.operands)),
         rows_(static_cast<int>(call.attributes.integer("rows"))),
         fuses_(rounds_form_of(call.attributes).fused),
         places_(types_.size()),
-        in_pass_(types_.size(), -1) {
+        in_pass_(types_.size(), -1),
+        order_(order),
+        streams_(types_.size(), RoundStream::leading) {
     const Shape& structure = call.operands[1].shape;
     const std::int64_t group = call.attributes.integer("size_b");
     program_.groups = structure[0] / group;
     program_.rows = group * structure[1];
     program_.children = static_cast<int>(structure[2]) - 1;
     program_.against = body_.states.empty();
+    if (order_ == RoundOrder::on_streams) find_streams();
   }
 
   VertexProgram run() {
     arrange();
     find_places();
-    for (const std::vector<int>& together : arranged_) add(together);
+    for (const std::vector<int>& together : arranged_) {
+      add(together);
+      program_.streams.resize(program_.steps.size(), streams_[index(together.front())]);
+    }
     for (std::size_t r = 0; r < body_.results.size(); ++r) {
       const int value = body_.results[r];
       program_.result_widths.push_back(is_sum(value) ? 0 : width(value));
       if (is_sum(value)) continue;
       copy(value, {RowPlace::In::result, static_cast<int>(r), 0, 0, width(value)});
+      program_.streams.resize(program_.steps.size(), stream_of_result(value));
     }
+    program_.windows_of_all_rounds = program_.streams_used() > 1;
     for (const VertexBody::Return& each : body_.returns)
       program_.returns.push_back(
           {places_[index(each.value)], received_.at(each.state), returned_width(each), each.to_each});
@@ -59,6 +67,28 @@ class ProgramMaker {
     return types;
   }
   bool is_function(int value) const { return is_step(value) && row_function_of(*step(value).op).has_value(); }
+
+  void find_streams() {
+    std::vector<bool> waits(types_.size(), false), leads(types_.size(), false);
+    for (int value = body_.operands; value < body_.values(); ++value)
+      waits[index(value)] = is(value, ops::gather) || is(value, ops::received) ||
+                            std::ranges::any_of(step(value).of, [&](int of) { return waits[index(of)]; });
+    for (const int state : body_.states) leads[index(state)] = true;
+    for (const VertexBody::Return& each : body_.returns) leads[index(each.value)] = true;
+    for (int value = body_.values() - 1; value >= body_.operands; --value) {
+      if (leads[index(value)])
+        for (const int of : step(value).of) leads[index(of)] = true;
+      streams_[index(value)] = !leads[index(value)]  ? RoundStream::late
+                               : waits[index(value)] ? RoundStream::leading
+                                                     : RoundStream::early;
+    }
+  }
+
+  /// Where a value is copied to a result, from which later rounds gather states.
+  RoundStream stream_of_result(int value) const {
+    const bool is_state = std::ranges::find(body_.states, value) != body_.states.end();
+    return order_ == RoundOrder::in_a_row || is_state ? RoundStream::leading : RoundStream::late;
+  }
 
   /// Steps that can run go on until none can: all functions of one width together, all else one by one.
   void arrange() {
@@ -86,7 +116,8 @@ class ProgramMaker {
       std::vector<int> together;
       const auto fits = [&](int value) {
         return is_function(value) &&
-               (together.empty() || (fuses_ && width(value) == width(together.front())));
+               (together.empty() || (fuses_ && width(value) == width(together.front()) &&
+                                     streams_[index(value)] == streams_[index(together.front())]));
       };
       while (each_ready(fits, [&](int value) {
         in_pass_[index(value)] = static_cast<int>(arranged_.size());
@@ -253,6 +284,8 @@ class ProgramMaker {
   bool fuses_;
   std::vector<RowPlace> places_;
   std::vector<int> in_pass_;  ///< [value] of those arranged together; -1: no function
+  RoundOrder order_;
+  std::vector<RoundStream> streams_;  ///< [value]
   std::vector<std::vector<int>> arranged_;
   std::map<int, std::int64_t> lanes_;  ///< of each pass
   std::map<int, RowPlace> received_;   ///< by state
@@ -320,6 +353,14 @@ bool sums_up_rows(const OpDef& op, const OpCall& call) {
           std::pair(sum[0], sum[1]) == std::pair(b[2], a[2]));
 }
 
-VertexProgram vertex_program(const OpCall& call) { return ProgramMaker(call).run(); }
+bool VertexProgram::uses(RoundStream stream) const {
+  return stream == RoundStream::leading || std::ranges::find(streams, stream) != streams.end();
+}
+int VertexProgram::streams_used() const {
+  return static_cast<int>(
+      std::ranges::count_if(kRoundStreams, [this](RoundStream each) { return uses(each); }));
+}
+
+VertexProgram vertex_program(const OpCall& call, RoundOrder order) { return ProgramMaker(call, order).run(); }
 
 }  // namespace alpa

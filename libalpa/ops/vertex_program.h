@@ -39,7 +39,7 @@ struct RowPlace {
     operand,   ///< of the call; rows of all vertices, or with stride 0 one that all have in common (a bias)
     result,    ///< of the call: rows of all vertices
     received,  ///< scratch: what the parents gave back of state `index`; rows of all vertices of a group
-    window,    ///< scratch: rows of a round
+    window,    ///< scratch: rows of a round, or of all (VertexProgram::windows_of_all_rounds)
     lane,      ///< numbers of one pass over a row alone (RowPass)
   } in = In::lane;
   int index = 0;
@@ -92,6 +92,18 @@ struct ReturnRows {
   bool to_each = false;
 };
 
+/// Which of a round's steps can go on beside those of other rounds (Cavs, ATC'18, section 3.5): each round's
+/// in the order early, leading, late; early ones of all rounds one after another, and so the others.
+enum class RoundStream {
+  early,    ///< waits for nothing of other rounds
+  leading,  ///< from what other rounds gave to what others take: states, and what is given back
+  late,     ///< no other round takes it
+};
+inline constexpr RoundStream kRoundStreams[] = {RoundStream::early, RoundStream::leading, RoundStream::late};
+
+/// What a program is made for: streams side by side, or one row of steps, in which passes are the longest.
+enum class RoundOrder { in_a_row, on_streams };
+
 /// A vertex body ready for kernels: its steps in an order in which what works element by element comes
 /// together.
 struct VertexProgram {
@@ -99,15 +111,21 @@ struct VertexProgram {
   int children = 0;
   bool against = false;  ///< from the last round to the first
   std::vector<std::variant<GatherRows, MultiplyRows, SumRows, RowPass>> steps;
-  std::vector<ReturnRows> returns;
+  std::vector<RoundStream> streams;  ///< [step]
+  std::vector<ReturnRows> returns;   ///< leading
+  /// Windows have the rows of all rounds, so that none overwrites what another has; else those of each round
+  /// from the first on, which stay in the caches.
+  bool windows_of_all_rounds = false;
   std::vector<std::int64_t> result_widths;  ///< [result] of a row; 0: a sum over rows
   std::int64_t scratch = 0;                 ///< numbers
   std::int64_t received = 0;                ///< so many of them are what parents give back
 
   std::int64_t scratch_bytes() const { return 4 * scratch; }
+  bool uses(RoundStream) const;  ///< always the leading one; others where they have steps
+  int streams_used() const;
 };
 
-/// Of a call of `rounds` or `rounds_grad`.
-VertexProgram vertex_program(const OpCall&);
+/// Of a call of `rounds` or `rounds_grad`. In a row all steps are on the leading stream.
+VertexProgram vertex_program(const OpCall&, RoundOrder = RoundOrder::in_a_row);
 
 }  // namespace alpa

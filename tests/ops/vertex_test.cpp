@@ -9,6 +9,7 @@
 
 #include "libalpa/base/error.h"
 #include "libalpa/graph/vertex_body.h"
+#include "libalpa/ops/vertex_program.h"
 
 namespace alpa {
 namespace {
@@ -128,6 +129,62 @@ TEST(Rounds, ThatAreNotLazyMakeWhatIsShownAndGradientsOfTheirWeights) {
 }
 
 // relu(h V + x P): the product of x is used behind the rounds alone, and so is in them when that is.
+/// What the steps of a node's rounds do, on which stream.
+std::string on_streams(const GraphBuilder& g, const Node& node) {
+  std::vector<TensorType> types;
+  for (const ValueIndex operand : node.operands) types.push_back(g.type(operand));
+  const VertexProgram program = vertex_program({types, node.attributes}, RoundOrder::on_streams);
+  constexpr const char* streams[] = {"early", "leading", "late"};
+  constexpr const char* steps[] = {"gather", "multiply", "sum", "pass"};
+  std::string text;
+  for (std::size_t s = 0; s < program.steps.size(); ++s) {
+    text += fmt::format("{}{} {}", s == 0 ? "" : "; ", streams[static_cast<int>(program.streams[s])],
+                        steps[program.steps[s].index()]);
+    if (const auto* const pass = std::get_if<RowPass>(&program.steps[s]))
+      text += fmt::format(" of {}", pass->functions.size());
+  }
+  return text;
+}
+
+TEST(Rounds, GoOnOneStreamWhereEachStepWaitsForChildrenAndIsWaitedForByParents) {
+  Written f;
+  write_recurrence(f);
+  EXPECT_EQ(on_streams(f.g, f.node("rounds")), "leading gather; leading multiply; leading pass of 2");
+}
+
+// x W of all rounds can go on while the first round's sums wait; of h V, and of sums over rows, no round
+// waits.
+TEST(Rounds, PutWhatNoOtherRoundWaitsForOnStreamsOfItsOwn) {
+  Written f;
+  const ValueIndex shown = write_recurrence(f, {false, false, true});
+  EXPECT_EQ(on_streams(f.g, f.node("rounds")),
+            "early multiply; leading gather; leading multiply; leading pass of 2; late multiply; "
+            "late pass of 1");
+  const Node rounds = f.node("rounds");
+  std::vector<ValueIndex> dy(rounds.results.size());
+  const auto result = std::ranges::find(rounds.results, shown);
+  dy[static_cast<std::size_t>(result - rounds.results.begin())] =
+      f.g.input(InputKind::data, f.g.type(shown), "dy");
+  rounds.op->gradient(f.g, rounds, dy);
+  // Through relu and V; dV; what is given back, through tanh and U; dU; dx and dW.
+  EXPECT_EQ(on_streams(f.g, f.node("rounds_grad")),
+            "early pass of 1; early multiply; late sum; leading pass of 2; leading multiply; late sum; "
+            "late multiply; late sum");
+}
+
+// A pass does not hold up what leads by what does not.
+TEST(Rounds, TakeAPassApartWhereItsFunctionsAreOnSeveralStreams) {
+  Written f;
+  const ValueIndex below = add_gather(f.g, f.x, f.structure, 0, 4, true);
+  const ValueIndex h = f.g.add("tanh", {f.g.add("add", {f.x, below})}), shown = f.g.add("relu", {h});
+  form_rounds(f.g, NodeIndex(0), f.structure, {&h, 1}, {&shown, 1}, 2, {.lazy = false});
+  const Node& rounds = f.node("rounds");
+  EXPECT_EQ(on_streams(f.g, rounds), "leading gather; leading pass of 2; late pass of 1");
+  std::vector<TensorType> types;
+  for (const ValueIndex operand : rounds.operands) types.push_back(f.g.type(operand));
+  EXPECT_EQ(vertex_program({types, rounds.attributes}).steps.size(), 2) << "in a row";
+}
+
 TEST(Rounds, ThatAreNeitherHaveProductsOfInputsThatAreShown) {
   Written f;
   const ValueIndex below = add_gather(f.g, f.x, f.structure, 0, 4, true);

@@ -1,6 +1,7 @@
 #include <array>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "libalpa/kernels/cuda/cuda_kernel.cuh"
 #include "libalpa/kernels/cuda/kernels_cuda.h"
 #include "libalpa/kernels/cuda/matrix_product_cuda.h"
+#include "libalpa/kernels/cuda/round_streams.h"
 #include "libalpa/kernels/cuda/run_time_compiler.h"
 #include "libalpa/kernels/placed_rows.h"
 #include "libalpa/kernels/row_pass_source.h"
@@ -170,6 +172,7 @@ class RoundsCuda final : public Kernel {
       : device_(device),
         alignment_(alignment),
         program_(std::move(program)),
+        streams_(device, program_),
         structure_(device.allocate_staging(structure_bytes())),
         last_parent_(static_cast<std::size_t>(program_.rows)) {}
 
@@ -189,6 +192,7 @@ class RoundsCuda final : public Kernel {
   void run(Stream& stream, std::span<const Tile> operands, std::span<const Tile> results, void* workspace,
            bool accumulate, const RunPoint& point) override {
     const KernelCall call{operands, results, workspace, accumulate, point};
+    streams_.begin(stream);
     auto* const structure = static_cast<std::int32_t*>(structure_->data());
     stream.copy_to_host(structure, call.operand<std::int32_t>(1), structure_bytes());
     stream.synchronize();
@@ -201,10 +205,12 @@ class RoundsCuda final : public Kernel {
       const std::int32_t* const of_group = structure + group * program_.rows * (program_.children + 1);
       stream.fill_zero(at.scratch(), 4 * program_.received);
       std::ranges::fill(last_parent_, -1);
+      streams_.order(RoundStream::leading, RoundStream::early);
       const std::int64_t end =
           for_rounds(program_, of_group, [&](std::int64_t begin, std::int64_t round_end) {
-            run_round(stream, at, begin, round_end - begin, of_group);
+            run_round(at, begin, round_end - begin, of_group);
           });
+      streams_.order(RoundStream::late, RoundStream::leading);
       for (std::size_t r = 0; r < program_.result_widths.size(); ++r)
         if (end < program_.rows)
           stream.fill_zero(at.result(r, end), 4 * (program_.rows - end) * program_.result_widths[r]);
@@ -216,28 +222,43 @@ class RoundsCuda final : public Kernel {
     return 4 * program_.groups * program_.rows * (program_.children + 1);
   }
 
-  void run_round(Stream& on, const PlacedRows& at, std::int64_t begin, std::int64_t count,
+  void run_round(const PlacedRows& at, std::int64_t begin, std::int64_t count,
                  const std::int32_t* structure) {
-    const auto stream = static_cast<cudaStream_t>(on.native());
     const RoundRows round{at.structure() + begin * (program_.children + 1), begin, count, program_.children};
+    run_steps(RoundStream::early, at, round);
+    streams_.order(RoundStream::early, RoundStream::leading);
+    run_steps(RoundStream::leading, at, round);
+    give_back(at, round, structure);
+    streams_.order(RoundStream::leading, RoundStream::late);
+    run_steps(RoundStream::late, at, round);
+  }
+
+  void run_steps(RoundStream which, const PlacedRows& at, const RoundRows& round) {
+    const auto stream = static_cast<cudaStream_t>(streams_[which].native());
     for (std::size_t s = 0; s < program_.steps.size(); ++s) {
+      if (program_.streams[s] != which) continue;
       if (const auto* const g = std::get_if<GatherRows>(&program_.steps[s]))
-        launch(stream, grid_for(count * g->width * (g->sum ? 1 : round.children)), kThreads, gather_rows,
-               round, at.all(g->from), at.of_round(g->to, begin), g->width, g->sum);
+        launch(stream, grid_for(round.count * g->width * (g->sum ? 1 : round.children)), kThreads,
+               gather_rows, round, at.all(g->from), at.of_round(g->to, round.begin), g->width, g->sum);
       else if (const auto* const m = std::get_if<MultiplyRows>(&program_.steps[s]))
-        multiply(s, product_of(*m, count), at.of_round(m->left, begin).data, at.weight(m->weight),
-                 at.of_round(m->to, begin).data, at, stream);
+        multiply(s, product_of(*m, round.count), at.of_round(m->left, round.begin).data, at.weight(m->weight),
+                 at.of_round(m->to, round.begin).data, at);
       else if (const auto* const sum = std::get_if<SumRows>(&program_.steps[s]))
-        add_up(s, *sum, at, begin, count, stream);
+        add_up(s, *sum, at, round, stream);
       else
-        pass(passes_[s], at, begin, count, stream);
+        pass(passes_[s], at, round, stream);
     }
+  }
+
+  void give_back(const PlacedRows& at, const RoundRows& round, const std::int32_t* structure) {
+    const auto stream = static_cast<cudaStream_t>(streams_[RoundStream::leading].native());
+    const auto [unused, begin, count, children] = round;
     const bool apart = program_.returns.empty() || children_are_apart(structure, begin, count);
     for (const ReturnRows& r : program_.returns) {
       const RowsAt from = at.of_round(r.from, begin), to = at.all(r.to);
       if (apart)
-        launch(stream, grid_for(count * r.width * round.children), kThreads, return_rows, round, from, to,
-               r.width, r.to_each);
+        launch(stream, grid_for(count * r.width * children), kThreads, return_rows, round, from, to, r.width,
+               r.to_each);
       else
         launch(stream, grid_for(r.width), kThreads, return_rows_in_order, round, from, to, r.width,
                r.to_each);
@@ -287,19 +308,19 @@ class RoundsCuda final : public Kernel {
     return {of, count, std::min({alignment_, alignment_of(*s.left), alignment_of(s.right)}), true};
   }
 
-  void add_up(std::size_t step, const SumRows& s, const PlacedRows& at, std::int64_t begin,
-              std::int64_t count, cudaStream_t stream) {
-    const RowsAt right = at.of_round(s.right, begin);
+  void add_up(std::size_t step, const SumRows& s, const PlacedRows& at, const RoundRows& round,
+              cudaStream_t stream) {
+    const RowsAt right = at.of_round(s.right, round.begin);
     float* const sum = at.sum(s.result);
     if (s.left)
-      multiply(step, product_of(s, count), at.of_round(*s.left, begin).data, right.data, sum, at, stream);
+      multiply(step, product_of(s, round.count), at.of_round(*s.left, round.begin).data, right.data, sum, at);
     else
-      launch(stream, grid_for(s.width), kThreads, sum_rows, right, count, s.width, sum);
+      launch(stream, grid_for(s.width), kThreads, sum_rows, right, round.count, s.width, sum);
   }
 
   /// Products are prepared once for each number of rows that a round has had.
   void multiply(std::size_t step, const RoundProduct& each, const float* left, const float* right, float* to,
-                const PlacedRows& at, cudaStream_t stream) {
+                const PlacedRows& at) {
     std::unique_ptr<CudaProduct>& product = products_[{step, each.count}];
     if (!product) {
       product = make_cuda_product(device_, each.of, DType::f32, DType::f32, each.alignment);
@@ -309,32 +330,34 @@ class RoundsCuda final : public Kernel {
                         std::to_string(each.of.sum) + " with " + std::to_string(each.of.columns) + " columns",
                     "CUBLASLT_LOG_LEVEL=2 shows what it tried");
     }
-    product->run(stream, left, right, to, each.adds,
-                 at.scratch() + numbers_before_products(program_.scratch));
+    const RoundStream stream = program_.streams[step];
+    product->run(streams_[stream].native(), left, right, to, each.adds,
+                 at.scratch() + numbers_before_products(program_.scratch) +
+                     streams_.number(stream) * (kMatrixProductBytes / 4));
   }
 
-  void pass(const PreparedPass& of, const PlacedRows& at, std::int64_t begin, std::int64_t count,
-            cudaStream_t stream) {
+  void pass(const PreparedPass& of, const PlacedRows& at, const RoundRows& round, cudaStream_t stream) {
     // As RowPassSource lays its argument out: as many places as there are, then the rows.
     std::array<std::int64_t, 2 * kMostPlaces + 1> argument;
     PassPlaces places{};
     std::size_t next = 0;
     for (std::size_t p = 0; p < of.places.size(); ++p) {
-      places.at[p] = at.of_round(of.places[p], begin);
+      places.at[p] = at.of_round(of.places[p], round.begin);
       argument[next++] = reinterpret_cast<std::intptr_t>(places.at[p].data);
       argument[next++] = places.at[p].stride;
     }
-    argument[next] = count;
-    const dim3 grid = grid_for(count * of.width);
+    argument[next] = round.count;
+    const dim3 grid = grid_for(round.count * of.width);
     if (of.compiled)
-      of.compiled->launch(stream, grid.x, kThreads, argument.data());
+      of.compiled->launch(stream, grid.x, kThreads, std::as_bytes(std::span(argument).first(next + 1)));
     else
-      launch(stream, grid, kThreads, run_pass, of.code, places, count, of.width);
+      launch(stream, grid, kThreads, run_pass, of.code, places, round.count, of.width);
   }
 
   Device& device_;
   std::int64_t alignment_;  ///< of tiles
   VertexProgram program_;
+  RoundStreams streams_;
   std::unique_ptr<DeviceMemory> structure_;  ///< on the host, of the call at hand
   std::vector<std::int64_t> last_parent_;    ///< [row of the group] of those that have been
   std::vector<PreparedPass> passes_;         ///< [step]; empty where a step is none
@@ -344,8 +367,8 @@ class RoundsCuda final : public Kernel {
 std::unique_ptr<Kernel> rounds_kernel(Device& device, const OpDef& op, const KernelShape& shape) {
   for (std::size_t i = 0; i < shape.operands.size(); ++i)
     if (shape.operands[i].dtype != (static_cast<int>(i) == op.ids ? DType::i32 : DType::f32)) return nullptr;
-  auto kernel = std::make_unique<RoundsCuda>(device, vertex_program({shape.operands, shape.attributes}),
-                                             shape.alignment);
+  auto kernel = std::make_unique<RoundsCuda>(
+      device, vertex_program({shape.operands, shape.attributes}, RoundOrder::on_streams), shape.alignment);
   if (!kernel->prepare()) return nullptr;
   return kernel;
 }

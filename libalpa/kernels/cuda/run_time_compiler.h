@@ -1,5 +1,7 @@
 #pragma once
+#include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 
 namespace alpa {
@@ -10,7 +12,8 @@ class CompiledKernel {
   virtual ~CompiledKernel() = default;
 
   /// Queues it on a cudaStream_t with its one argument, which is copied.
-  virtual void launch(void* stream, unsigned blocks, unsigned threads, const void* argument) = 0;
+  virtual void launch(void* stream, unsigned blocks, unsigned threads,
+                      std::span<const std::byte> argument) = 0;
 };
 
 /// Machine code of CUDA C++ for devices of that compute capability (90: 9.0); "" where the machine has no

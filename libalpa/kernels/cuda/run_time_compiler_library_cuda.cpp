@@ -96,8 +96,8 @@ class NvrtcKernel final : public CompiledKernel {
   NvrtcKernel(const NvrtcKernel&) = delete;
   NvrtcKernel& operator=(const NvrtcKernel&) = delete;
 
-  void launch(void* stream, unsigned blocks, unsigned threads, const void* argument) override {
-    void* arguments[] = {const_cast<void*>(argument)};
+  void launch(void* stream, unsigned blocks, unsigned threads, std::span<const std::byte> argument) override {
+    void* arguments[] = {const_cast<std::byte*>(argument.data())};
     check_cuda(cudaLaunchKernel(reinterpret_cast<const void*>(kernel_), dim3(blocks), dim3(threads),
                                 arguments, 0, static_cast<cudaStream_t>(stream)),
                "cudaLaunchKernel");

@@ -6,10 +6,12 @@
 #include <cstdlib>
 #include <fstream>
 #include <map>
+#include <vector>
 
 #include "libalpa/base/error.h"
 #include "libalpa/kernels/cuda/run_time_compiler.h"
 #include "tests/h5/temporary_folder.h"
+#include "tests/kernels/emulation/emulated_stream.h"
 
 namespace alpa {
 namespace {
@@ -47,8 +49,12 @@ Function compile(const std::string& text) {
 class HostCompiledKernel final : public CompiledKernel {
  public:
   explicit HostCompiledKernel(Function function) : function_(function) {}
-  void launch(void*, unsigned blocks, unsigned, const void* argument) override {
-    if (blocks > 0) function_(argument);
+  void launch(void* stream, unsigned blocks, unsigned, std::span<const std::byte> argument) override {
+    if (blocks > 0)
+      emulation::queue(static_cast<CUstream_st*>(stream),
+                       [function = function_, of = std::vector(argument.begin(), argument.end())] {
+                         function(of.data());
+                       });
   }
 
  private:

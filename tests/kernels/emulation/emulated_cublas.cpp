@@ -2,11 +2,15 @@
 
 #include <cstring>
 #include <initializer_list>
+#include <stdexcept>
 
 #include "libalpa/base/float_types.h"
 #include "tests/kernels/emulation/emulated_device.h"
+#include "tests/kernels/emulation/emulated_stream.h"
 
 namespace {
+
+constexpr std::size_t kWorkspace = 1024;
 
 int libraries_made = 0;
 
@@ -56,6 +60,31 @@ bool fits(const EmulatedOperation& operation, const EmulatedLayout& a, const Emu
 
 bool is_aligned(const void* data, std::uint32_t bytes) {
   return reinterpret_cast<std::uintptr_t>(data) % bytes == 0;
+}
+
+/// d = factor a b + kept c, c and d laid out alike.
+void multiply(const EmulatedOperation& operation, float factor, const void* a, const EmulatedLayout& a_layout,
+              const void* b, const EmulatedLayout& b_layout, float kept, const void* c,
+              const EmulatedLayout& c_layout, void* d) {
+  const auto m = static_cast<std::int64_t>(c_layout.rows), n = static_cast<std::int64_t>(c_layout.columns);
+  const auto depth = static_cast<std::int64_t>(columns(a_layout, operation.a));
+  for (std::int64_t batch = 0; batch < c_layout.batch; ++batch)
+    for (std::int64_t row = 0; row < m; ++row)
+      for (std::int64_t column = 0; column < n; ++column) {
+        double sum = 0;
+        for (std::int64_t k = 0; k < depth; ++k) {
+          const std::int64_t in_a =
+              operation.a == CUBLAS_OP_N ? place(a_layout, batch, row, k) : place(a_layout, batch, k, row);
+          const std::int64_t in_b = operation.b == CUBLAS_OP_N ? place(b_layout, batch, k, column)
+                                                               : place(b_layout, batch, column, k);
+          sum += static_cast<double>(element(a, a_layout, in_a)) *
+                 static_cast<double>(element(b, b_layout, in_b));
+        }
+        const std::int64_t at = place(c_layout, batch, row, column);
+        // As in cuBLAS, what was there is not read where it does not count.
+        const float before = kept == 0 ? 0.0f : kept * element(c, c_layout, at);
+        store(factor * static_cast<float>(sum) + before, d, c_layout, at);
+      }
 }
 
 }  // namespace
@@ -144,7 +173,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
                                               cublasLtMatmulHeuristicResult_t* result, int* found) {
   if (c != d || !fits(*operation, *a, *b, *c)) return CUBLAS_STATUS_INVALID_VALUE;
   *result = {{preference->alignment_a, preference->alignment_b, preference->alignment_c},
-             1024,
+             kWorkspace,
              CUBLAS_STATUS_SUCCESS};
   *found = 1;
   return CUBLAS_STATUS_SUCCESS;
@@ -154,30 +183,20 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
                               const void* a, cublasLtMatrixLayout_t a_layout, const void* b,
                               cublasLtMatrixLayout_t b_layout, const void* beta, const void* c,
                               cublasLtMatrixLayout_t c_layout, void* d, cublasLtMatrixLayout_t,
-                              const cublasLtMatmulAlgo_t* algorithm, void*, std::size_t workspace_bytes,
-                              cudaStream_t) {
-  if (workspace_bytes < 1024 || !is_aligned(a, algorithm->alignment_a) ||
+                              const cublasLtMatmulAlgo_t* algorithm, void* workspace,
+                              std::size_t workspace_bytes, cudaStream_t stream) {
+  if (workspace_bytes < kWorkspace || !is_aligned(a, algorithm->alignment_a) ||
       !is_aligned(b, algorithm->alignment_b) || !is_aligned(c, algorithm->alignment_c))
     return CUBLAS_STATUS_INVALID_VALUE;
-  const float factor = *static_cast<const float*>(alpha), kept = *static_cast<const float*>(beta);
-  const auto m = static_cast<std::int64_t>(c_layout->rows), n = static_cast<std::int64_t>(c_layout->columns);
-  const auto depth = static_cast<std::int64_t>(columns(*a_layout, operation->a));
-  for (std::int64_t batch = 0; batch < c_layout->batch; ++batch)
-    for (std::int64_t row = 0; row < m; ++row)
-      for (std::int64_t column = 0; column < n; ++column) {
-        double sum = 0;
-        for (std::int64_t k = 0; k < depth; ++k) {
-          const std::int64_t in_a =
-              operation->a == CUBLAS_OP_N ? place(*a_layout, batch, row, k) : place(*a_layout, batch, k, row);
-          const std::int64_t in_b = operation->b == CUBLAS_OP_N ? place(*b_layout, batch, k, column)
-                                                                : place(*b_layout, batch, column, k);
-          sum += static_cast<double>(element(a, *a_layout, in_a)) *
-                 static_cast<double>(element(b, *b_layout, in_b));
-        }
-        const std::int64_t at = place(*c_layout, batch, row, column);
-        // As in cuBLAS, what was there is not read where it does not count.
-        const float before = kept == 0 ? 0.0f : kept * element(c, *c_layout, at);
-        store(factor * static_cast<float>(sum) + before, d, *c_layout, at);
-      }
+  static std::uint64_t products = 0;
+  const std::uint64_t number = ++products;
+  alpa::emulation::queue(stream, [=] { std::memcpy(workspace, &number, sizeof number); });
+  alpa::emulation::queue(
+      stream, [=, factor = *static_cast<const float*>(alpha), kept = *static_cast<const float*>(beta),
+               operation = *operation, a_layout = *a_layout, b_layout = *b_layout, c_layout = *c_layout] {
+        if (std::memcmp(workspace, &number, sizeof number) != 0)
+          throw std::logic_error("what a product keeps in its workspace is overwritten before it is done");
+        multiply(operation, factor, a, a_layout, b, b_layout, kept, c, c_layout, d);
+      });
   return CUBLAS_STATUS_SUCCESS;
 }

@@ -2,21 +2,38 @@
 
 #include "libalpa/base/error.h"
 #include "libalpa/device/cuda_check.h"
+#include "tests/kernels/emulation/emulated_stream.h"
 
 namespace alpa {
 namespace emulation {
 namespace {
+
+/// Waits for all that is queued before it goes, as CUDA does.
+class EmulatedMemory final : public DeviceMemory {
+ public:
+  explicit EmulatedMemory(std::unique_ptr<DeviceMemory> of) : of_(std::move(of)) {}
+  ~EmulatedMemory() override { synchronize(); }
+  EmulatedMemory(const EmulatedMemory&) = delete;
+  EmulatedMemory& operator=(const EmulatedMemory&) = delete;
+  void* data() const override { return of_->data(); }
+  std::int64_t bytes() const override { return of_->bytes(); }
+
+ private:
+  std::unique_ptr<DeviceMemory> of_;
+};
 
 class EmulatedDevice final : public Device {
  public:
   DeviceKind kind() const override { return DeviceKind::cuda; }
   int host_threads() const override { return 1; }
   std::string description() const override { return "an emulated GPU"; }
-  std::unique_ptr<DeviceMemory> allocate(std::int64_t bytes) override { return host_->allocate(bytes); }
-  std::unique_ptr<DeviceMemory> allocate_staging(std::int64_t bytes) override {
-    return host_->allocate_staging(bytes);
+  std::unique_ptr<DeviceMemory> allocate(std::int64_t bytes) override {
+    return std::make_unique<EmulatedMemory>(host_->allocate(bytes));
   }
-  std::unique_ptr<Stream> make_stream() override { return host_->make_stream(); }
+  std::unique_ptr<DeviceMemory> allocate_staging(std::int64_t bytes) override {
+    return std::make_unique<EmulatedMemory>(host_->allocate_staging(bytes));
+  }
+  std::unique_ptr<Stream> make_stream() override { return emulation::make_stream(); }
   std::unique_ptr<HostAccess> host_access() override { return nullptr; }
   std::int64_t memory_bytes() const override { return free_bytes > 0 ? free_bytes : host_->memory_bytes(); }
 

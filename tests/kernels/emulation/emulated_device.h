@@ -4,8 +4,9 @@
 
 namespace alpa::emulation {
 
-/// A CUDA device as far as kernels can see, whose memory is host memory and whose grids run at once, in that
-/// order. The order holds for all such devices of the process, from the making of the last one on.
+/// A CUDA device as far as kernels can see, whose memory is host memory and whose work runs, in that order,
+/// when the host waits for it (emulated_stream.h). The order holds for all such devices of the process, from
+/// the making of the last one on.
 std::unique_ptr<Device> make_device(Order);
 
 /// What such devices say is free, in bytes; 0: what the host has.

@@ -22,7 +22,11 @@ inline Extent threadIdx, blockIdx, blockDim, gridDim;
 
 /// The order in which the blocks of a grid run, the warps of a block between two barriers of the block, and
 /// the threads of a warp between two of the warp. Kernels whose results depend on it lack a barrier.
-enum class Order { ascending, descending };
+enum class Order {
+  ascending,
+  descending,
+  random,  ///< of streams; of threads as descending
+};
 inline Order order = Order::ascending;
 
 /// The kernels that were launched since it was last emptied, by address.

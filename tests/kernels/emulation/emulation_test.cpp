@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "libalpa/ops/catalog.h"
+#include "libalpa/ops/vertex_program.h"
 #include "tests/kernels/backends.h"
 #include "tests/kernels/emulation/emulated_compiler.h"
 #include "tests/kernels/emulation/emulated_device.h"
@@ -59,6 +60,24 @@ TEST(EmulatedRounds, GiveTheSameWhereTheirPassesAreCompiled) {
   EXPECT_GE(emulation::texts_compiled(), cases);
 }
 
+// What waits for no other round, and what no other round waits for, goes beside what leads from round to
+// round.
+TEST(EmulatedRounds, GiveTheSameBitsInEveryOrderOfTheirStreams) {
+  int with_streams = 0;
+  for (const OpDef* op : {&ops::rounds, &ops::rounds_grad})
+    for (const OpCase& c : cases_of(*op)) {
+      const PreparedCase p = prepare(c, DType::f32);
+      if (vertex_program(p.call(), RoundOrder::on_streams).streams_used() == 1) continue;
+      SCOPED_TRACE(case_text(c));
+      const auto ascending = run_kernel(*make_device(Order::ascending), p.run(), p.values);
+      expect_all_near(ascending, p.expected(), p);
+      for (const Order order : {Order::descending, Order::random, Order::random})
+        EXPECT_EQ(run_kernel(*make_device(order), p.run(), p.values), ascending);
+      ++with_streams;
+    }
+  EXPECT_GE(with_streams, 20);
+}
+
 // What the emulation itself promises.
 
 void run(unsigned blocks, unsigned threads, const std::function<void()>& thread) {
@@ -90,6 +109,37 @@ TEST(Emulation, ShowsAMissingBarrier) {
   };
   EXPECT_EQ(neighbours(true, Order::ascending), neighbours(true, Order::descending));
   EXPECT_NE(neighbours(false, Order::ascending), neighbours(false, Order::descending));
+}
+
+TEST(Emulation, ShowsAMissingWaitBetweenStreams) {
+  const auto seen = [](bool waits, Order order) {
+    const std::unique_ptr<Device> device = make_device(order);
+    const auto first = device->make_stream(), second = device->make_stream();
+    const int one = 1;
+    int made = 0, read = 0;
+    first->copy_to_device(&made, &one, sizeof one);
+    if (waits) second->wait(*first->record());
+    second->copy_to_host(&read, &made, sizeof read);
+    EXPECT_EQ(made, 0) << "before anyone waits";
+    second->synchronize();
+    return read;
+  };
+  EXPECT_EQ(seen(true, Order::descending), 1);
+  EXPECT_EQ(seen(false, Order::descending), 0);
+}
+
+// An event stands for what came before its last record when it was waited for.
+TEST(Emulation, LetsAStreamWaitForTheRecordThatWasTheLast) {
+  const std::unique_ptr<Device> device = make_device(Order::descending);
+  const auto first = device->make_stream(), second = device->make_stream();
+  const std::unique_ptr<Event> event = first->record();
+  second->wait(*event);
+  std::string order;
+  emulation::queue(static_cast<cudaStream_t>(first->native()), [&] { order += "first "; });
+  first->record(*event);
+  emulation::queue(static_cast<cudaStream_t>(second->native()), [&] { order += "second "; });
+  event->wait_on_host();
+  EXPECT_EQ(order, "second first ");
 }
 
 TEST(Emulation, RefusesABarrierThatSomeThreadsDoNotReach) {

@@ -1,10 +1,12 @@
 #pragma once
 #include <cmath>
 #include <cstddef>
+#include <tuple>
 #include <utility>
 
 #include "cuda_runtime_api.h"
 #include "tests/kernels/emulation/emulated_grid.h"
+#include "tests/kernels/emulation/emulated_stream.h"
 
 #define __global__
 #define __device__
@@ -24,7 +26,10 @@ template <class... Parameters, class... Arguments>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
                                Arguments&&... arguments) {
   alpa::emulation::launched.insert(reinterpret_cast<const void*>(kernel));
-  alpa::emulation::run_grid(config->gridDim, config->blockDim, [&] { kernel(arguments...); });
+  alpa::emulation::queue(config->stream, [kernel, grid = config->gridDim, block = config->blockDim,
+                                          of = std::tuple<Parameters...>(arguments...)] {
+    alpa::emulation::run_grid(grid, block, [&] { std::apply(kernel, of); });
+  });
   return cudaSuccess;
 }
 
