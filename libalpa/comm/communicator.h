@@ -104,6 +104,12 @@ class Communicator {
   /// Each piece becomes everywhere what its owner has.
   void broadcast_from_owners(Stream&, std::span<const OwnedPiece>);
 
+  /// Says which ranks this one will send messages to, for libraries that need something for each pair of
+  /// ranks: what these do not know of they refuse. Groups that are split from a communicator have what it is
+  /// told in common with it and may be told too; duplicates are told anew. Collective over all ranks of the
+  /// communicator that all were split from.
+  virtual void connect([[maybe_unused]] std::span<const int> to) {}
+
   /// Starts a message. Messages between two ranks are matched in the order sent. It may leave before the
   /// receiver has started its receive whatever the size (no rendezvous deadlock): the backend keeps `data` in
   /// use until the message has left; the caller must not overwrite it before. Returns the message's number.

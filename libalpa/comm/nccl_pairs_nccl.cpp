@@ -3,11 +3,22 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "libalpa/base/error.h"
-#include "libalpa/comm/round_robin.h"
 
 namespace alpa {
+namespace {
+
+template <class Channels>
+auto& channel_at(Channels& channels, int rank, const char* way) {
+  const auto found = channels.find(rank);
+  if (found == channels.end())
+    throw std::logic_error(fmt::format("a message {} rank {} without connect()", way, rank));
+  return found->second;
+}
+
+}  // namespace
 
 void check_nccl(ncclResult_t result, const char* call) {
   if (result == ncclSuccess) return;
@@ -16,53 +27,82 @@ void check_nccl(ncclResult_t result, const char* call) {
               "set NCCL_DEBUG=INFO to see what NCCL tried");
 }
 
-template <class Visit>
-void NcclPairs::for_each_channel(Visit visit) const {
-  for (int round = 0; round < round_robin_rounds(ranks_); ++round) {
-    const int partner = round_robin_partner(rank_, round, ranks_);
-    for (const bool upwards : {true, false}) visit(partner, upwards == (rank_ < partner));
+NcclPairs::NcclPairs(Device& device, const NcclHandle& group)
+    : device_(device), all_(group.get()), end_(group.get_deleter()), stream_(device.make_stream()) {
+  check_nccl(ncclCommUserRank(all_, &rank_), "ncclCommUserRank");
+  check_nccl(ncclCommCount(all_, &ranks_), "ncclCommCount");
+}
+
+// In the order in which they were made any two ranks come to the end of a channel between them at the same
+// point, and each may wait for the other there.
+NcclPairs::~NcclPairs() {
+  for (const auto& [from, to] : made_)
+    (from == rank_ ? outgoing_.at(to).channel : incoming_.at(from)).reset();
+}
+
+void NcclPairs::connect(std::span<const int> to) {
+  for (const std::vector<RankPair>& round : pair_rounds(new_pairs(to))) {
+    const auto own = std::ranges::find_if(
+        round, [this](const RankPair& pair) { return pair.first == rank_ || pair.second == rank_; });
+    make_channel(own == round.end() ? RankPair{-1, -1} : *own);
   }
 }
 
-NcclPairs::NcclPairs(Device& device, const NcclHandle& group) : device_(device) {
-  ncclComm_t all = group.get();
-  check_nccl(ncclCommUserRank(all, &rank_), "ncclCommUserRank");
-  check_nccl(ncclCommCount(all, &ranks_), "ncclCommCount");
-  outgoing_.resize(static_cast<std::size_t>(ranks_));
-  incoming_.resize(static_cast<std::size_t>(ranks_));
-  const auto greeting = device.allocate(1);
-  const auto stream = device.make_stream();
-  for_each_channel([&](int partner, bool sends) {
-    const int color = partner < 0 ? NCCL_SPLIT_NOCOLOR : std::min(rank_, partner);
-    ncclComm_t pair = nullptr;
-    call_nccl(device, "ncclCommSplit",
-              [&] { return ncclCommSplit(all, color, sends ? 0 : 1, &pair, nullptr); });
-    if (partner < 0) return;
-    NcclHandle channel = watched(pair, group.get_deleter());
-    connect(channel.get(), sends, *greeting, *stream);
-    if (sends)
-      to(partner) = {std::move(channel), device.make_stream()};
-    else
-      incoming_[partner] = std::move(channel);
+NcclPairs::Outgoing& NcclPairs::to(int rank) { return channel_at(outgoing_, rank, "to"); }
+ncclComm_t NcclPairs::from(int rank) { return channel_at(incoming_, rank, "from").get(); }
+
+/// Of all ranks, known to all of them, those that are not there yet.
+std::vector<RankPair> NcclPairs::new_pairs(std::span<const int> to) {
+  const auto ranks = static_cast<std::size_t>(ranks_);
+  std::vector<char> sends(ranks * ranks);  // [sender][receiver]
+  const auto own = sends.begin() + rank_ * ranks_;
+  for (const int other : to)
+    if (other != rank_ && !outgoing_.contains(other)) own[other] = 1;
+  const auto memory = device_.allocate(static_cast<std::int64_t>(sends.size()));
+  auto* const gathered = static_cast<char*>(memory->data());
+  stream_->copy_to_device(gathered + rank_ * ranks_, &*own, ranks_);
+  call_nccl(device_, "ncclAllGather", [&] {
+    return ncclAllGather(gathered + rank_ * ranks_, gathered, ranks, ncclInt8, all_,
+                         static_cast<cudaStream_t>(stream_->native()));
   });
+  stream_->copy_to_host(sends.data(), gathered, memory->bytes());
+  stream_->synchronize();
+  std::vector<RankPair> pairs;
+  for (int from = 0; from < ranks_; ++from)
+    for (int other = 0; other < ranks_; ++other)
+      if (sends[static_cast<std::size_t>(from * ranks_ + other)] != 0) pairs.emplace_back(from, other);
+  return pairs;
 }
 
-NcclPairs::~NcclPairs() {
-  for_each_channel([&](int partner, bool sends) {
-    if (partner < 0) return;
-    (sends ? to(partner).channel : incoming_[partner]).reset();
+void NcclPairs::make_channel(const RankPair& own) {
+  const auto& [from, to] = own;
+  const bool is_there = from >= 0, sends = from == rank_;
+  ncclComm_t pair = nullptr;
+  call_nccl(device_, "ncclCommSplit", [&] {
+    return ncclCommSplit(all_, is_there ? from : NCCL_SPLIT_NOCOLOR, sends ? 0 : 1, &pair, nullptr);
   });
+  if (!is_there) return;
+  NcclHandle channel = watched(pair, end_);
+  greet(channel.get(), sends);
+  if (sends)
+    outgoing_.emplace(to, Outgoing{std::move(channel), device_.make_stream()});
+  else
+    incoming_.emplace(from, std::move(channel));
+  made_.push_back(own);
 }
 
 // The first message of a channel keeps the host waiting for the other side, so it is sent here, where both
 // are.
-void NcclPairs::connect(ncclComm_t channel, bool sends, const DeviceMemory& greeting, Stream& stream) {
-  const auto queue = static_cast<cudaStream_t>(stream.native());
+void NcclPairs::greet(ncclComm_t channel, bool sends) {
+  const auto greeting = device_.allocate(1);
+  const auto queue = static_cast<cudaStream_t>(stream_->native());
   if (sends)
-    call_nccl(device_, "ncclSend", [&] { return ncclSend(greeting.data(), 1, ncclInt8, 1, channel, queue); });
+    call_nccl(device_, "ncclSend",
+              [&] { return ncclSend(greeting->data(), 1, ncclInt8, 1, channel, queue); });
   else
-    call_nccl(device_, "ncclRecv", [&] { return ncclRecv(greeting.data(), 1, ncclInt8, 0, channel, queue); });
-  stream.synchronize();
+    call_nccl(device_, "ncclRecv",
+              [&] { return ncclRecv(greeting->data(), 1, ncclInt8, 0, channel, queue); });
+  stream_->synchronize();
 }
 
 }  // namespace alpa

@@ -1,10 +1,13 @@
 #pragma once
 #include <nccl.h>
 
+#include <map>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "libalpa/comm/nccl_watch_nccl.h"
+#include "libalpa/comm/pair_rounds.h"
 #include "libalpa/device/device.h"
 
 namespace alpa {
@@ -20,40 +23,48 @@ void call_nccl(Device& device, const char* name, Call call) {
   check_nccl(call(), name);
 }
 
-/// Channels for messages, one for each ordered pair of ranks: a NCCL communicator of two, sender first.
+/// Channels for messages, one for each ordered pair of ranks that has any: a NCCL communicator of two, sender
+/// first.
 ///
 /// NCCL runs the calls on one communicator one after another, on whatever streams they were made, and a
 /// message is done only when it has been received. Messages on a shared communicator would therefore wait for
 /// each other in ways that the ranks' programs do not, up to a deadlock when two ranks both send first.
-/// On channels of their own they cannot.
+/// On channels of their own they cannot. Each takes memory of both devices, and a call of all ranks.
 class NcclPairs {
  public:
-  /// Collective over the ranks of `group`; makes 2 (n - 1) communicators of two, n rounded up to even.
+  /// Of the ranks of `group`, which outlives it.
   NcclPairs(Device& device, const NcclHandle& group);
-  /// Collective too: newer releases of NCCL have both ranks of a communicator meet at its end.
+  /// Collective: newer releases of NCCL have both ranks of a communicator meet at its end.
   ~NcclPairs();
   NcclPairs(const NcclPairs&) = delete;
   NcclPairs& operator=(const NcclPairs&) = delete;
+
+  /// Collective: makes the channels by which this rank sends to those ranks, and those by which others send
+  /// to it.
+  void connect(std::span<const int> to);
 
   struct Outgoing {
     NcclHandle channel;
     std::unique_ptr<Stream> stream;  ///< a message waits here for its receiver, not on the caller's stream
   };
-  Outgoing& to(int rank) { return outgoing_[rank]; }
-  ncclComm_t from(int rank) const { return incoming_[rank].get(); }
+  /// Throw std::logic_error where the two are not connected.
+  Outgoing& to(int rank);
+  ncclComm_t from(int rank);
 
  private:
-  /// visit(partner, sends) for both channels to each other rank, in an order in which any two ranks come to
-  /// the channels between them at the same point, so that each may wait for the other there. Partner -1: this
-  /// rank sits out, others do not.
-  template <class Visit>
-  void for_each_channel(Visit visit) const;
-  void connect(ncclComm_t channel, bool sends, const DeviceMemory& greeting, Stream& stream);
+  std::vector<RankPair> new_pairs(std::span<const int> to);
+  /// In a round of pair_rounds(), of which this rank has that one.
+  void make_channel(const RankPair&);
+  void greet(ncclComm_t channel, bool sends);
 
   Device& device_;
+  ncclComm_t all_;
+  EndNccl end_;
   int rank_ = 0, ranks_ = 1;
-  std::vector<Outgoing> outgoing_;
-  std::vector<NcclHandle> incoming_;
+  std::unique_ptr<Stream> stream_;  ///< of connect()
+  std::map<int, Outgoing> outgoing_;
+  std::map<int, NcclHandle> incoming_;
+  std::vector<RankPair> made_;  ///< in that order
 };
 
 }  // namespace alpa

@@ -230,6 +230,10 @@ Communicator* DeviceInstrument::group(GroupShape shape) {
     const int place = world_.rank() % ranks_per_node_ / shape.per_node;
     const int color = node < across && place < along ? node * along + place : -1;
     found = groups_.emplace(shape, world_.split(color)).first;
+    Communicator* const own = found->second.get();
+    std::vector<int> next;  // for shifts, and for messages there and back
+    if (own) next.push_back((own->rank() + 1) % own->size());
+    (own ? *own : world_).connect(next);
   }
   return found->second.get();
 }

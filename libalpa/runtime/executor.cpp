@@ -10,6 +10,7 @@
 
 #include "libalpa/base/clock.h"
 #include "libalpa/kernels/cpu/gradient_factor.h"
+#include "libalpa/program/receivers.h"
 #include "libalpa/runtime/job_machines.h"
 #include "libalpa/runtime/prepared_program.h"
 
@@ -100,6 +101,8 @@ struct Executor::State {
     channels.push_back(&world);
     for (int channel = 1; channel <= most; ++channel)
       channels.push_back(further_channels.emplace_back(world.duplicate()).get());
+    for (std::size_t channel = 0; channel < channels.size(); ++channel)
+      channels[channel]->connect(receivers_of(programs, device_of_rank(), static_cast<int>(channel)));
   }
 
   void split_axes(MeshIndex s) {

@@ -188,17 +188,18 @@ inline void messages_arrive_in_the_order_sent(Rank& rank) {
   const int size = rank.group.size(), me = rank.group.rank();
   const int next = (me + 1) % size, previous = (me + size - 1) % size;
   const std::vector<std::size_t> lengths{1, 70001, 0, 5};
-  std::vector<std::unique_ptr<Array<float>>> sent;
+  std::vector<std::unique_ptr<Array<float>>> sent, received;  // freeing memory of GPUs waits for all messages
   for (const std::size_t length : lengths) {
     sent.push_back(std::make_unique<Array<float>>(rank, numbers(me, length)));
     rank.group.send(rank.stream, sent.back()->data(), sent.back()->bytes(), next);
   }
   for (const std::size_t length : lengths) {
-    const Array<float> received(rank, length);
-    rank.group.receive(rank.stream, received.data(), received.bytes(), previous);
-    EXPECT_TRUE(received.values() == numbers(previous, length)) << length << " elements";
+    received.push_back(std::make_unique<Array<float>>(rank, length));
+    rank.group.receive(rank.stream, received.back()->data(), received.back()->bytes(), previous);
+    EXPECT_TRUE(received.back()->values() == numbers(previous, length)) << length << " elements";
   }
   rank.group.wait_sends(rank.stream);
+  rank.stream.synchronize();
 }
 
 inline void large_messages_cross_without_deadlock(Rank& rank) {
@@ -341,6 +342,7 @@ inline void groups_are_independent(Rank& rank) {
 inline void duplicates_are_independent(Rank& rank) {
   const int size = rank.group.size(), me = rank.group.rank();
   const std::unique_ptr<Communicator> other = rank.group.duplicate();
+  connect_to_all(*other);
   EXPECT_EQ(other->rank(), me);
   EXPECT_EQ(other->size(), size);
   const int next = (me + 1) % size, previous = (me + size - 1) % size;

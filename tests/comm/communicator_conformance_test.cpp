@@ -71,6 +71,7 @@ TEST(NcclConformance, HoldsOnOneRank) {
   const auto stream = device->make_stream();
   const auto bootstrap = make_self_communicator();
   const auto group = make_nccl_communicator(*device, *bootstrap);
+  conformance::connect_to_all(*group);
   conformance::Rank under_test{*group, *device, *stream, false, conformance::kPieces};
   conformance::run_all_cases(under_test);
 }

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,12 @@ struct Rank {
   bool reduces_in_rank_order;  ///< sums equal ((rank 0 + rank 1) + rank 2) + ... bit for bit
   std::size_t longest_buffer;  ///< in elements: enough to reach the sizes that this backend cuts into pieces
 };
+
+inline void connect_to_all(Communicator& group) {
+  std::vector<int> all(static_cast<std::size_t>(group.size()));
+  std::iota(all.begin(), all.end(), 0);
+  group.connect(all);
+}
 
 struct Case {
   std::string name;

@@ -57,6 +57,7 @@ TEST(NcclConformance, HoldsOverMpiRanks) {
   const auto device = make_cuda_device(session.rank_on_node());
   const auto bootstrap = session.make_communicator(*device);
   const auto group = make_nccl_communicator(*device, *bootstrap);
+  conformance::connect_to_all(*group);
   const auto stream = device->make_stream();
   Rank rank{*group, *device, *stream, false, conformance::kPieces};
   conformance::run_all_cases(rank);

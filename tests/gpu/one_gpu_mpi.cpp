@@ -28,6 +28,7 @@ class NcclOnOneGpu : public testing::Test {
 
 TEST_F(NcclOnOneGpu, HoldsWhatEveryCommunicatorPromises) {
   const auto stream = device->make_stream();
+  conformance::connect_to_all(*group);
   conformance::Rank rank{*group, *device, *stream, false, conformance::kPieces};
   conformance::run_all_cases(rank);
 }

@@ -325,15 +325,20 @@ TinyCurve TinyTraining::run_on_threads(int steps,
   TinyCurve first;
   TermsOfStates states;
   std::mutex one_rank;
-  alpa::run_on_threads(plan_.ranks(), [&](int rank, Communicator& world) {
-    const std::unique_ptr<Device> device = device_of_rank();
+  const RankBody body = [&](int rank, Device& device, Communicator& world) {
     const auto at_end = [&](Executor& executor) {
       const std::lock_guard lock(one_rank);
       add_tiles(executor, graph_, states);
     };
-    const TinyCurve curve = run(steps, *device, world, at_end, after_each_step);
+    const TinyCurve curve = run(steps, device, world, at_end, after_each_step);
     if (rank == 0) first = curve;
-  });
+  };
+  if (run_tiny_ranks)
+    run_tiny_ranks(plan_.ranks(), body);
+  else
+    alpa::run_on_threads(plan_.ranks(), [&](int rank, Communicator& world) {
+      body(rank, *device_of_rank(), world);
+    });
   first.states = added_up(states);
   return first;
 }

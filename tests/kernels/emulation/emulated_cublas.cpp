@@ -1,5 +1,6 @@
 #include <cublasLt.h>
 
+#include <atomic>
 #include <cstring>
 #include <initializer_list>
 #include <stdexcept>
@@ -12,7 +13,7 @@ namespace {
 
 constexpr std::size_t kWorkspace = 1024;
 
-int libraries_made = 0;
+std::atomic<int> libraries_made = 0;
 
 cublasStatus_t set(void* attribute, std::size_t bytes, const void* value, std::size_t given) {
   if (given != bytes) return CUBLAS_STATUS_INVALID_VALUE;
@@ -188,7 +189,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
   if (workspace_bytes < kWorkspace || !is_aligned(a, algorithm->alignment_a) ||
       !is_aligned(b, algorithm->alignment_b) || !is_aligned(c, algorithm->alignment_c))
     return CUBLAS_STATUS_INVALID_VALUE;
-  static std::uint64_t products = 0;
+  static std::atomic<std::uint64_t> products = 0;
   const std::uint64_t number = ++products;
   alpa::emulation::queue(stream, [=] { std::memcpy(workspace, &number, sizeof number); });
   alpa::emulation::queue(

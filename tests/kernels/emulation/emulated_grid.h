@@ -1,4 +1,5 @@
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <deque>
@@ -27,10 +28,11 @@ enum class Order {
   descending,
   random,  ///< of streams; of threads as descending
 };
-inline Order order = Order::ascending;
+inline std::atomic<Order> order = Order::ascending;
 
-/// The kernels that were launched since it was last emptied, by address.
+/// The kernels that were launched since it was last emptied, by address; by one thread at a time.
 inline std::set<const void*> launched;
+void note_launch(const void* kernel);  ///< by any
 
 /// Runs `thread` once for every thread of a grid, blocks one after another, the threads of a block in turns
 /// from barrier to barrier. Throws std::logic_error when threads of a block wait for each other at different

@@ -1,9 +1,14 @@
 #include "tests/kernels/emulation/emulated_stream.h"
 
 #include <algorithm>
+#include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <cstring>
 #include <deque>
+#include <exception>
+#include <iterator>
+#include <mutex>
 #include <random>
 #include <stdexcept>
 #include <utility>
@@ -14,6 +19,19 @@
 namespace alpa::emulation {
 namespace {
 
+constexpr std::chrono::seconds kLongestWait(20);  ///< for something to do
+
+class EmulatedStream;
+
+// One lock for all that is queued, and for its work.
+std::mutex lock;
+std::condition_variable changed;
+std::vector<EmulatedStream*> streams;
+
+/// Lets streams go on until done(); what fails, and what waits for nothing, leaves nothing queued.
+template <class Done>
+void run_until(Done done);
+
 /// How often an event was recorded, and how many of these records the streams have reached.
 struct Records {
   int queued = 0, reached = 0;
@@ -21,23 +39,22 @@ struct Records {
 
 class EmulatedEvent final : public Event {
  public:
-  void wait_on_host() override;
+  void wait_on_host() override {
+    run_until([this] { return records->reached == records->queued; });
+  }
   const std::shared_ptr<Records> records = std::make_shared<Records>();  // streams may outlive the event
 };
 
-class EmulatedStream;
-
-std::vector<EmulatedStream*>& streams() {
-  static std::vector<EmulatedStream*> made;
-  return made;
-}
-
 class EmulatedStream final : public Stream {
  public:
-  EmulatedStream() { streams().push_back(this); }
+  explicit EmulatedStream(const Device& device) : device_(device) {
+    const std::lock_guard held(lock);
+    streams.push_back(this);
+  }
   ~EmulatedStream() override {
-    synchronize();
-    std::erase(streams(), this);
+    if (std::uncaught_exceptions() == 0) synchronize();
+    const std::lock_guard held(lock);
+    std::erase(streams, this);
   }
   EmulatedStream(const EmulatedStream&) = delete;
   EmulatedStream& operator=(const EmulatedStream&) = delete;
@@ -49,13 +66,20 @@ class EmulatedStream final : public Stream {
   }
   void record(Event& event) override {
     const std::shared_ptr<Records> records = static_cast<EmulatedEvent&>(event).records;
-    queue([records, number = ++records->queued] { records->reached = std::max(records->reached, number); });
+    int number = 0;
+    {
+      const std::lock_guard held(lock);
+      number = ++records->queued;
+    }
+    queue([records, number] { records->reached = std::max(records->reached, number); });
   }
   void wait(const Event& event) override {
     const std::shared_ptr<Records> records = static_cast<const EmulatedEvent&>(event).records;
-    queued_.push_back({[] {}, records, records->queued});
+    queue_until([records, number = records->queued] { return records->reached >= number; });
   }
-  void synchronize() override;
+  void synchronize() override {
+    run_until([this] { return is_done(); });
+  }
 
   void copy_to_host(void* host, const void* device, std::int64_t bytes) override {
     copy(host, device, bytes);
@@ -73,76 +97,92 @@ class EmulatedStream final : public Stream {
   }
   void* native() const override { return const_cast<EmulatedStream*>(this); }
 
-  void queue(std::function<void()> work) { queued_.push_back({std::move(work), nullptr, 0}); }
-  bool is_done() const { return queued_.empty(); }
-  bool can_go_on() const {
-    return !queued_.empty() &&
-           (!queued_.front().after || queued_.front().after->reached >= queued_.front().number);
+  void queue(std::function<void()> work) { add({nullptr, std::move(work)}); }
+  void queue_until(std::function<bool()> is_done) {
+    add({std::move(is_done), [] {}});
   }
-  void leave() { queued_.clear(); }
+
+  // Under the lock.
+  bool is_of(const Device& device) const { return &device_ == &device; }
+  bool is_done() const { return queued_.empty(); }
+  bool can_go_on() const { return !is_done() && (!queued_.front().can || queued_.front().can()); }
   void go_on() {
     const std::function<void()> work = std::move(queued_.front().work);
     queued_.pop_front();
     work();
   }
+  void forget() { queued_.clear(); }
 
  private:
   struct Work {
+    std::function<bool()> can;  ///< nullptr: at once
     std::function<void()> work;
-    std::shared_ptr<Records> after;  ///< nullptr: nothing
-    int number;                      ///< which of its records
   };
 
+  void add(Work work) {
+    const std::lock_guard held(lock);
+    queued_.push_back(std::move(work));
+    changed.notify_all();
+  }
   void copy(void* to, const void* from, std::int64_t bytes) {
     queue([=] {
       if (bytes > 0) std::memcpy(to, from, static_cast<std::size_t>(bytes));
     });
   }
 
+  const Device& device_;
   std::deque<Work> queued_;
 };
 
-/// Lets streams go on until done(). What fails leaves nothing queued.
 template <class Done>
 void run_until(Done done) {
   static std::mt19937 random;  // as good as any: each legal order has to give the same
+  std::unique_lock held(lock);
   while (!done()) {
-    std::vector<EmulatedStream*> ready;
-    std::ranges::copy_if(streams(), std::back_inserter(ready), &EmulatedStream::can_go_on);
-    if (ready.empty()) throw std::logic_error("streams wait for what nothing does");
-    const std::size_t next = order == Order::ascending    ? 0
-                             : order == Order::descending ? ready.size() - 1
-                                                          : random() % ready.size();
     try {
+      // What one stream came to may be what another has waited for that was asked before it.
+      std::vector<EmulatedStream*> ready;
+      for (int time = 0; time < 2 && ready.empty(); ++time)
+        std::ranges::copy_if(streams, std::back_inserter(ready), &EmulatedStream::can_go_on);
+      if (ready.empty()) {
+        if (changed.wait_for(held, kLongestWait) == std::cv_status::timeout)
+          throw std::logic_error("streams wait for what nothing does");
+        continue;
+      }
+      const std::size_t next = order == Order::ascending    ? 0
+                               : order == Order::descending ? ready.size() - 1
+                                                            : random() % ready.size();
       ready[next]->go_on();
+      changed.notify_all();
     } catch (...) {
-      for (EmulatedStream* each : streams()) each->leave();
+      for (EmulatedStream* each : streams) each->forget();
       throw;
     }
   }
 }
 
-void EmulatedEvent::wait_on_host() {
-  run_until([this, number = records->queued] { return records->reached >= number; });
-}
-
-void EmulatedStream::synchronize() {
-  run_until([this] { return is_done(); });
-}
+EmulatedStream& emulated(CUstream_st* stream) { return *reinterpret_cast<EmulatedStream*>(stream); }
 
 }  // namespace
 
-std::unique_ptr<Stream> make_stream() { return std::make_unique<EmulatedStream>(); }
+std::unique_ptr<Stream> make_stream(const Device& device) { return std::make_unique<EmulatedStream>(device); }
 
-void queue(CUstream_st* stream, std::function<void()> work) {
-  if (stream)
-    reinterpret_cast<EmulatedStream*>(stream)->queue(std::move(work));
-  else
-    work();
+void queue(CUstream_st* stream, std::function<void()> work) { emulated(stream).queue(std::move(work)); }
+void queue_until(CUstream_st* stream, std::function<bool()> is_done) {
+  emulated(stream).queue_until(std::move(is_done));
 }
 
-void synchronize() {
-  run_until([] { return std::ranges::all_of(streams(), &EmulatedStream::is_done); });
+void synchronize(const Device& device) {
+  if (std::uncaught_exceptions() > 0) {
+    const std::lock_guard held(lock);
+    for (EmulatedStream* each : streams)
+      if (each->is_of(device)) each->forget();
+    return;
+  }
+  run_until([&] {
+    return std::ranges::all_of(
+        streams, [&](const EmulatedStream* each) { return !each->is_of(device) || each->is_done(); });
+  });
 }
 
 }  // namespace alpa::emulation

@@ -25,7 +25,7 @@ struct cudaLaunchConfig_t {
 template <class... Parameters, class... Arguments>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
                                Arguments&&... arguments) {
-  alpa::emulation::launched.insert(reinterpret_cast<const void*>(kernel));
+  alpa::emulation::note_launch(reinterpret_cast<const void*>(kernel));
   alpa::emulation::queue(config->stream, [kernel, grid = config->gridDim, block = config->blockDim,
                                           of = std::tuple<Parameters...>(arguments...)] {
     alpa::emulation::run_grid(grid, block, [&] { std::apply(kernel, of); });
