@@ -336,9 +336,8 @@ TinyCurve TinyTraining::run_on_threads(int steps,
   if (run_tiny_ranks)
     run_tiny_ranks(plan_.ranks(), body);
   else
-    alpa::run_on_threads(plan_.ranks(), [&](int rank, Communicator& world) {
-      body(rank, *device_of_rank(), world);
-    });
+    alpa::run_on_threads(plan_.ranks(),
+                         [&](int rank, Communicator& world) { body(rank, *device_of_rank(), world); });
   first.states = added_up(states);
   return first;
 }
