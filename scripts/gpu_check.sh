@@ -6,13 +6,14 @@
 #   losses     a tiny GPT as on the CPU, resumed there         training   GPT-2 124M in bf16
 #   operators  every operator against a plain loop             plans      whole plans of one rank
 #   nccl       one rank, and two on this GPU                   ranks      plans of two ranks on this GPU, one of them killed
-#   profile    GPT-2 124M from its profile                     costs      each operator of GPT-2 124M
+#   graphs     a Tree-LSTM, without and with streams           profile    GPT-2 124M from its profile
+#   costs      each operator of GPT-2 124M
 # Prints a table (check, result, figure), a row as soon as it is known. It is kept, with what each check printed, in the
 # folder $OUT, or in gpu_check/.
 # Exit status: 0 nothing failed, 1 something failed, 2 wrong usage, 77 nothing failed and no GPU was found (the rows say why).
 set -uo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
-all_parts="device rates losses training operators plans nccl ranks profile costs"
+all_parts="device rates losses training operators plans nccl ranks graphs profile costs"
 bin=$root/bin seconds=460 parts=
 usage() { echo "gpu_check.sh: error: $1" >&2; exit 2; }
 while [ $# -gt 0 ]; do
@@ -142,11 +143,24 @@ speed() {
     awk '{ v[NR] = $1 } END { printf "%.0f tokens/s (median), ", v[int((NR + 1) / 2)] }'
   losses gpt2 | awk 'NR == 1 { first = $1 } END { printf "loss %.3f to %.3f", first, $1 }'
 }
+# Rounds of trees hold what leads from child to parent; with all else in them too, three streams have work.
+graph_training() {
+  local form
+  for form in leading streams; do
+    sed 's/^hidden = .*/hidden = 512/; s/^group_samples = .*/group_samples = 256/' "$root/configs/models/tree-lstm.toml" >"trees-$form.toml" || return
+    [ $form = leading ] || sed -i 's/^\[graphs\].*/&\neager = false\nlazy = false/' "trees-$form.toml"
+    alpa-plan "trees-$form.toml" --cluster "$one_gpu" --method serial --out "trees-$form.h5" --log-level warning --force >/dev/null &&
+      alpa-train "trees-$form.h5" --data synthetic-trees:512 --run-dir "trees-$form" --resume never --steps 40 --checkpoint-every 0 --device cuda || return
+  done
+  same_losses trees-leading trees-streams 1e-3
+}
+step_ms() { sed 's/.*"step_s":\([^,]*\).*/\1/' "$1/metrics.jsonl" | awk 'NR > 3' | sort -n | awk '{ v[NR] = $1 } END { printf "%.2f", 1000 * v[int((NR + 1) / 2)] }'; }
+graph_speed() { echo "a step of 256 trees $(step_ms trees-leading) ms, on streams $(step_ms trees-streams) ms"; }
 op_rates() { awk '$NF == "einsum" { e = $5 } $NF == "attention" { a = $5 } $NF == "attention_grad" { g = $5 } END { printf "products %s, attention %s, its gradient %s GFLOP/s", e, a, g }'; }
 
 # For the shells that checks run in.
 export root tiny one_gpu gpt2
-export -f losses same_losses train measured_rates on_the_cpu serial_on_both resumed_elsewhere planned_for_two two_ranks killed_rank profiled gpt2_training
+export -f losses same_losses train measured_rates on_the_cpu serial_on_both resumed_elsewhere planned_for_two two_ranks killed_rank profiled gpt2_training graph_training
 
 device_part() { :; }  # always runs
 rates_part() { check "products, attention, memory" 90 rates measured_rates; }
@@ -168,6 +182,7 @@ ranks_part() {
   done
   check "a rank that is killed" 60 last killed_rank
 }
+graphs_part() { check "Tree-LSTM, 512 wide" 60 graph_speed graph_training; }
 profile_part() { check "GPT-2 124M profiled, planned" 120 predicted profiled; }
 costs_part() { check "operators of GPT-2 124M, bf16" 120 op_rates bench_kernels "$gpt2" bf16 $OMP_NUM_THREADS 3 cuda; }
 

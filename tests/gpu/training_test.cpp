@@ -29,7 +29,7 @@ TEST_P(GpuTraining, HasTheLossesOfTheCpu) {
 
 INSTANTIATE_TEST_SUITE_P(Models, GpuTraining,
                          testing::Values("gpt", "llama", "mlp", "bert", "powersgd", "delayed", "tree_lstm",
-                                         "graph_gru"),
+                                         "tree_rounds", "graph_gru"),
                          [](const auto& model) { return std::string(model.param); });
 
 }  // namespace
