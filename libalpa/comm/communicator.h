@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "libalpa/base/tensor_type.h"
@@ -12,6 +13,8 @@
 namespace alpa {
 
 enum class Reduction { sum, max };
+
+using RankPair = std::pair<int, int>;  ///< sender, receiver
 
 /// Bytes that a rank has sent, to ranks of its node and to others.
 struct SentBytes {
@@ -104,15 +107,15 @@ class Communicator {
   /// Each piece becomes everywhere what its owner has.
   void broadcast_from_owners(Stream&, std::span<const OwnedPiece>);
 
-  /// Says which ranks this one will send messages to, for libraries that need something for each pair of
-  /// ranks: what these do not know of they refuse. Groups that are split from a communicator have what it is
-  /// told in common with it and may be told too; duplicates are told anew. Collective over all ranks of the
-  /// communicator that all were split from.
-  virtual void connect([[maybe_unused]] std::span<const int> to) {}
+  /// Announces which ranks send which others messages. Libraries that need a connection for each pair make it
+  /// here, and refuse other messages. Groups split from a communicator share its connections; a duplicate
+  /// starts without. Every rank gives the same pairs, while no call is under way; further calls add to them.
+  virtual void connect([[maybe_unused]] std::span<const RankPair> pairs) {}
 
   /// Starts a message. Messages between two ranks are matched in the order sent. It may leave before the
   /// receiver has started its receive whatever the size (no rendezvous deadlock): the backend keeps `data` in
   /// use until the message has left; the caller must not overwrite it before. Returns the message's number.
+  /// The pair has been announced (connect()).
   virtual std::int64_t send(Stream&, const void* data, std::int64_t bytes, int to) = 0;
   /// Whether the message of that number has left; later work of the stream starts after that.
   virtual bool has_left(Stream&, std::int64_t message) = 0;

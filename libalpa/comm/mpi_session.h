@@ -74,12 +74,12 @@ class MpiSession {
 /// by its broadcast). Collective. Throws Error(allocation) where this build has no NCCL.
 ///
 /// Calls are queued on the given stream. Reductions have NCCL's own order: fixed, but not by rank. Each pair
-/// of ranks has its own way for messages in each direction, so that a send holds up neither the caller's
+/// of ranks that connect() names has its own way for its messages, so that a send holds up neither the caller's
 /// stream nor other messages. A communicator and those split from it share these ways: messages between two
 /// ranks are matched in the order sent over all of them. A message occupies a part of the GPU until it is
 /// received, and many at once want more hardware queues than the default: CUDA_DEVICE_MAX_CONNECTIONS=32.
-/// A message of another size than expected is not noticed. The time to make one grows with the ranks; split()
-/// wants no calls under way.
+/// A message of another size than expected is not noticed. connect() takes the longer, the more others a rank
+/// has messages with; it and split() want no calls under way.
 std::unique_ptr<Communicator> make_nccl_communicator(Device& device, Communicator& bootstrap);
 
 }  // namespace alpa

@@ -89,13 +89,9 @@ class NcclCommunicator final : public Communicator {
     }
   }
 
-  /// Messages to this rank itself have negative numbers.
-  void connect(std::span<const int> to) override {
-    std::vector<int> pair_ranks;
-    for (const int peer : to) pair_ranks.push_back(pair_rank(peer));
-    pairs_->connect(pair_ranks);
-  }
+  void connect(std::span<const RankPair> pairs) override { pairs_->connect(pairs); }
 
+  /// Messages to this rank itself have negative numbers.
   std::int64_t send(Stream& stream, const void* data, std::int64_t bytes, int to) override {
     if (to == rank_) return -self_messages_.send(stream, data, bytes);
     if (bytes == 0) return 0;

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <iterator>
 #include <stdexcept>
 
 #include "libalpa/base/error.h"
@@ -30,7 +31,6 @@ void check_nccl(ncclResult_t result, const char* call) {
 NcclPairs::NcclPairs(Device& device, const NcclHandle& group)
     : device_(device), all_(group.get()), end_(group.get_deleter()), stream_(device.make_stream()) {
   check_nccl(ncclCommUserRank(all_, &rank_), "ncclCommUserRank");
-  check_nccl(ncclCommCount(all_, &ranks_), "ncclCommCount");
 }
 
 // In the order in which they were made any two ranks come to the end of a channel between them at the same
@@ -40,8 +40,12 @@ NcclPairs::~NcclPairs() {
     (from == rank_ ? outgoing_.at(to).channel : incoming_.at(from)).reset();
 }
 
-void NcclPairs::connect(std::span<const int> to) {
-  for (const std::vector<RankPair>& round : pair_rounds(new_pairs(to))) {
+void NcclPairs::connect(std::span<const RankPair> pairs) {
+  std::vector<RankPair> fresh;
+  std::ranges::copy_if(pairs, std::back_inserter(fresh), [this](const RankPair& pair) {
+    return pair.first != pair.second && connected_.insert(pair).second;
+  });
+  for (const std::vector<RankPair>& round : pair_rounds(fresh)) {
     const auto own = std::ranges::find_if(
         round, [this](const RankPair& pair) { return pair.first == rank_ || pair.second == rank_; });
     make_channel(own == round.end() ? RankPair{-1, -1} : *own);
@@ -50,29 +54,6 @@ void NcclPairs::connect(std::span<const int> to) {
 
 NcclPairs::Outgoing& NcclPairs::to(int rank) { return channel_at(outgoing_, rank, "to"); }
 ncclComm_t NcclPairs::from(int rank) { return channel_at(incoming_, rank, "from").get(); }
-
-/// Of all ranks, known to all of them, those that are not there yet.
-std::vector<RankPair> NcclPairs::new_pairs(std::span<const int> to) {
-  const auto ranks = static_cast<std::size_t>(ranks_);
-  std::vector<char> sends(ranks * ranks);  // [sender][receiver]
-  const auto own = sends.begin() + rank_ * ranks_;
-  for (const int other : to)
-    if (other != rank_ && !outgoing_.contains(other)) own[other] = 1;
-  const auto memory = device_.allocate(static_cast<std::int64_t>(sends.size()));
-  auto* const gathered = static_cast<char*>(memory->data());
-  stream_->copy_to_device(gathered + rank_ * ranks_, &*own, ranks_);
-  call_nccl(device_, "ncclAllGather", [&] {
-    return ncclAllGather(gathered + rank_ * ranks_, gathered, ranks, ncclInt8, all_,
-                         static_cast<cudaStream_t>(stream_->native()));
-  });
-  stream_->copy_to_host(sends.data(), gathered, memory->bytes());
-  stream_->synchronize();
-  std::vector<RankPair> pairs;
-  for (int from = 0; from < ranks_; ++from)
-    for (int other = 0; other < ranks_; ++other)
-      if (sends[static_cast<std::size_t>(from * ranks_ + other)] != 0) pairs.emplace_back(from, other);
-  return pairs;
-}
 
 void NcclPairs::make_channel(const RankPair& own) {
   const auto& [from, to] = own;

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -39,9 +40,8 @@ class NcclPairs {
   NcclPairs(const NcclPairs&) = delete;
   NcclPairs& operator=(const NcclPairs&) = delete;
 
-  /// Collective: makes the channels by which this rank sends to those ranks, and those by which others send
-  /// to it.
-  void connect(std::span<const int> to);
+  /// Collective, with the same pairs: makes the channels that are not there yet.
+  void connect(std::span<const RankPair>);
 
   struct Outgoing {
     NcclHandle channel;
@@ -52,19 +52,19 @@ class NcclPairs {
   ncclComm_t from(int rank);
 
  private:
-  std::vector<RankPair> new_pairs(std::span<const int> to);
-  /// In a round of pair_rounds(), of which this rank has that one.
+  /// One round of pair_rounds(); this rank's pair in it, or {-1, -1}.
   void make_channel(const RankPair&);
   void greet(ncclComm_t channel, bool sends);
 
   Device& device_;
   ncclComm_t all_;
   EndNccl end_;
-  int rank_ = 0, ranks_ = 1;
+  int rank_ = 0;
   std::unique_ptr<Stream> stream_;  ///< of connect()
   std::map<int, Outgoing> outgoing_;
   std::map<int, NcclHandle> incoming_;
-  std::vector<RankPair> made_;  ///< in that order
+  std::set<RankPair> connected_;  ///< of all ranks
+  std::vector<RankPair> made_;    ///< of this one, in the order in which they were made
 };
 
 }  // namespace alpa

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "libalpa/base/device_kind.h"
 #include "libalpa/device/device_waits.h"
@@ -76,8 +77,16 @@ class Device {
     return product_library_.get();
   }
 
+  /// Streams for what kernels do beside the stream of a call; all kernels of this device have them in common,
+  /// as it runs no more than some tens of streams side by side.
+  Stream& side_stream(std::size_t which) {
+    while (side_streams_.size() <= which) side_streams_.push_back(make_stream());
+    return *side_streams_[which];
+  }
+
  private:
   DeviceWaits waits_;  // outlives what may wait in its destructor
+  std::vector<std::unique_ptr<Stream>> side_streams_;
   std::shared_ptr<void> product_library_;
 };
 

@@ -90,7 +90,7 @@ double rounds_flops(const OpCall& call) {
 
 std::int64_t rounds_workspace(const OpCall& call) { return vertex_program(call).scratch_bytes(); }
 std::int64_t rounds_cuda_workspace(const OpCall& call) {
-  const VertexProgram program = vertex_program(call, RoundOrder::on_streams);
+  const VertexProgram program = vertex_program(call, RoundOrder::streams);
   return 4 * numbers_before_products(program.scratch) + program.streams_used() * kMatrixProductBytes;
 }
 

@@ -30,7 +30,7 @@ class ProgramMaker {
     program_.rows = group * structure[1];
     program_.children = static_cast<int>(structure[2]) - 1;
     program_.against = body_.states.empty();
-    if (order_ == RoundOrder::on_streams) find_streams();
+    if (order_ == RoundOrder::streams) find_streams();
   }
 
   VertexProgram run() {
@@ -87,7 +87,7 @@ class ProgramMaker {
   /// Where a value is copied to a result, from which later rounds gather states.
   RoundStream stream_of_result(int value) const {
     const bool is_state = std::ranges::find(body_.states, value) != body_.states.end();
-    return order_ == RoundOrder::in_a_row || is_state ? RoundStream::leading : RoundStream::late;
+    return order_ == RoundOrder::one_stream || is_state ? RoundStream::leading : RoundStream::late;
   }
 
   /// Steps that can run go on until none can: all functions of one width together, all else one by one.

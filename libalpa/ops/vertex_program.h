@@ -101,8 +101,8 @@ enum class RoundStream {
 };
 inline constexpr RoundStream kRoundStreams[] = {RoundStream::early, RoundStream::leading, RoundStream::late};
 
-/// What a program is made for: streams side by side, or one row of steps, in which passes are the longest.
-enum class RoundOrder { in_a_row, on_streams };
+/// All steps on one stream, where passes are the longest, or on up to three streams.
+enum class RoundOrder { one_stream, streams };
 
 /// A vertex body ready for kernels: its steps in an order in which what works element by element comes
 /// together.
@@ -125,7 +125,7 @@ struct VertexProgram {
   int streams_used() const;
 };
 
-/// Of a call of `rounds` or `rounds_grad`. In a row all steps are on the leading stream.
-VertexProgram vertex_program(const OpCall&, RoundOrder = RoundOrder::in_a_row);
+/// Of a call of `rounds` or `rounds_grad`. The one stream is the leading one.
+VertexProgram vertex_program(const OpCall&, RoundOrder = RoundOrder::one_stream);
 
 }  // namespace alpa

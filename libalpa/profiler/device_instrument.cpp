@@ -222,20 +222,22 @@ Timing DeviceInstrument::time_moves(std::int64_t bytes) {
 
 /// Ranks stand in order of their nodes; those that fill no whole group have none.
 Communicator* DeviceInstrument::group(GroupShape shape) {
-  auto found = groups_.find(shape);
-  if (found == groups_.end()) {
-    const int nodes = world_.size() / ranks_per_node_;
-    const int across = nodes / shape.nodes, along = ranks_per_node_ / shape.per_node;
-    const int node = world_.rank() / ranks_per_node_ / shape.nodes;
-    const int place = world_.rank() % ranks_per_node_ / shape.per_node;
-    const int color = node < across && place < along ? node * along + place : -1;
-    found = groups_.emplace(shape, world_.split(color)).first;
-    Communicator* const own = found->second.get();
-    std::vector<int> next;  // for shifts, and for messages there and back
-    if (own) next.push_back((own->rank() + 1) % own->size());
-    (own ? *own : world_).connect(next);
-  }
-  return found->second.get();
+  const auto found = groups_.find(shape);
+  if (found != groups_.end()) return found->second.get();
+  const int nodes = world_.size() / ranks_per_node_;
+  const int across = nodes / shape.nodes, along = ranks_per_node_ / shape.per_node;
+  const auto color_of = [&](int rank) {
+    const int node = rank / ranks_per_node_ / shape.nodes, place = rank % ranks_per_node_ / shape.per_node;
+    return node < across && place < along ? node * along + place : -1;
+  };
+  std::map<int, std::vector<int>> members;
+  for (int rank = 0; rank < world_.size(); ++rank)
+    if (const int color = color_of(rank); color >= 0) members[color].push_back(rank);
+  std::vector<RankPair> next;  // for shifts, and for messages there and back
+  for (const auto& [unused, ranks] : members)
+    for (std::size_t r = 0; r < ranks.size(); ++r) next.emplace_back(ranks[r], ranks[(r + 1) % ranks.size()]);
+  world_.connect(next);
+  return groups_.emplace(shape, world_.split(color_of(world_.rank()))).first->second.get();
 }
 
 DeviceInstrument::Work DeviceInstrument::collective_work(const CollectiveCase& each, Communicator& ranks,

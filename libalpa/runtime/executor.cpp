@@ -10,7 +10,7 @@
 
 #include "libalpa/base/clock.h"
 #include "libalpa/kernels/cpu/gradient_factor.h"
-#include "libalpa/program/receivers.h"
+#include "libalpa/program/message_pairs.h"
 #include "libalpa/runtime/job_machines.h"
 #include "libalpa/runtime/prepared_program.h"
 
@@ -87,8 +87,8 @@ struct Executor::State {
   }
 
   /// One communicator per axis of each mesh (and of servers that hold states), and the channels of messages;
-  /// all ranks take part in every split. Who shares a node is what the plan says, so that it has the same
-  /// bits wherever its ranks run.
+  /// all ranks take part in every split and in their connections. Who shares a node is what the plan says, so
+  /// that it has the same bits wherever its ranks run.
   void make_communicators() {
     world.set_nodes(consecutive_nodes(world.size(), programs[0]->devices_per_node));
     world.set_sends_ahead(programs[0]->overlap != Overlap::none);
@@ -102,7 +102,7 @@ struct Executor::State {
     for (int channel = 1; channel <= most; ++channel)
       channels.push_back(further_channels.emplace_back(world.duplicate()).get());
     for (std::size_t channel = 0; channel < channels.size(); ++channel)
-      channels[channel]->connect(receivers_of(programs, device_of_rank(), static_cast<int>(channel)));
+      channels[channel]->connect(message_pairs(programs, static_cast<int>(channel)));
   }
 
   void split_axes(MeshIndex s) {

@@ -8,7 +8,6 @@
 #include <cstring>
 #include <functional>
 #include <memory>
-#include <numeric>
 #include <string>
 #include <vector>
 
@@ -29,8 +28,9 @@ struct Rank {
 };
 
 inline void connect_to_all(Communicator& group) {
-  std::vector<int> all(static_cast<std::size_t>(group.size()));
-  std::iota(all.begin(), all.end(), 0);
+  std::vector<RankPair> all;
+  for (int from = 0; from < group.size(); ++from)
+    for (int to = 0; to < group.size(); ++to) all.emplace_back(from, to);
   group.connect(all);
 }
 

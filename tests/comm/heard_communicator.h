@@ -17,6 +17,7 @@ class HeardCommunicator : public Communicator {
   int size() const override { return inner_->size(); }
   void start(Stream& s, const CollectiveCall& call) override { inner_->start(s, call); }
   Progress advance(Stream& s) override { return inner_->advance(s); }
+  void connect(std::span<const RankPair> pairs) override { inner_->connect(pairs); }
   std::int64_t send(Stream& s, const void* data, std::int64_t bytes, int to) override {
     return inner_->send(s, data, bytes, to);
   }

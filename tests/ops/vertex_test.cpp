@@ -128,12 +128,11 @@ TEST(Rounds, ThatAreNotLazyMakeWhatIsShownAndGradientsOfTheirWeights) {
   }
 }
 
-// relu(h V + x P): the product of x is used behind the rounds alone, and so is in them when that is.
 /// What the steps of a node's rounds do, on which stream.
 std::string on_streams(const GraphBuilder& g, const Node& node) {
   std::vector<TensorType> types;
   for (const ValueIndex operand : node.operands) types.push_back(g.type(operand));
-  const VertexProgram program = vertex_program({types, node.attributes}, RoundOrder::on_streams);
+  const VertexProgram program = vertex_program({types, node.attributes}, RoundOrder::streams);
   constexpr const char* streams[] = {"early", "leading", "late"};
   constexpr const char* steps[] = {"gather", "multiply", "sum", "pass"};
   std::string text;
@@ -185,6 +184,7 @@ TEST(Rounds, TakeAPassApartWhereItsFunctionsAreOnSeveralStreams) {
   EXPECT_EQ(vertex_program({types, rounds.attributes}).steps.size(), 2) << "in a row";
 }
 
+// relu(h V + x P): the product of x is used behind the rounds alone, and so is in them when that is.
 TEST(Rounds, ThatAreNeitherHaveProductsOfInputsThatAreShown) {
   Written f;
   const ValueIndex below = add_gather(f.g, f.x, f.structure, 0, 4, true);

@@ -9,22 +9,23 @@
 
 namespace alpa {
 
-/// Streams for the steps of a vertex program: what leads goes on that of the call, the rest on some of its
-/// own, as far as there is any.
+/// Streams for the steps of a vertex program: what leads goes on that of the call, the rest, where there is
+/// any, on others of the device.
 class RoundStreams {
  public:
   RoundStreams(Device& device, const VertexProgram& program) {
     for (const RoundStream which : kRoundStreams) {
       if (!program.uses(which)) continue;
       at(which).number = used_++;
-      if (which != RoundStream::leading) at(which).own = device.make_stream();
+      if (which != RoundStream::leading)
+        at(which).other = &device.side_stream(which == RoundStream::early ? 0 : 1);
     }
   }
 
   /// Before the steps of a call.
   void begin(Stream& of_call) { of_call_ = &of_call; }
 
-  Stream& operator[](RoundStream which) { return at(which).own ? *at(which).own : *of_call_; }
+  Stream& operator[](RoundStream which) { return at(which).other ? *at(which).other : *of_call_; }
   /// Of those that are used; each has a workspace.
   int number(RoundStream which) const { return at(which).number; }
 
@@ -42,7 +43,7 @@ class RoundStreams {
  private:
   struct One {
     int number = -1;
-    std::unique_ptr<Stream> own;
+    Stream* other = nullptr;
     std::unique_ptr<Event> reached;
   };
   One& at(RoundStream which) { return streams_[static_cast<std::size_t>(which)]; }

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <map>
 #include <optional>
@@ -196,6 +197,8 @@ class RoundsCuda final : public Kernel {
     auto* const structure = static_cast<std::int32_t*>(structure_->data());
     stream.copy_to_host(structure, call.operand<std::int32_t>(1), structure_bytes());
     stream.synchronize();
+    if (std::all_of(structure, structure + structure_bytes() / 4, [](std::int32_t at) { return at == 0; }))
+      load(call);
     for (const auto& step : program_.steps)
       if (const auto* const sum = std::get_if<SumRows>(&step))
         stream.fill_zero(call.result<float>(static_cast<std::size_t>(sum->result)),
@@ -222,13 +225,27 @@ class RoundsCuda final : public Kernel {
     return 4 * program_.groups * program_.rows * (program_.children + 1);
   }
 
+  /// No batch has a structure of zeros alone: it is that of the call before the first message, for which CUDA
+  /// loads kernels that have not been queued yet. Rounds of all orders of size, as products of few rows may
+  /// take other kernels than those of many. What they make is overwritten, like all rows that no vertex has.
+  void load(const KernelCall& call) {
+    const PlacedRows at(program_, call, 0);
+    streams_.order(RoundStream::leading, RoundStream::early);
+    const std::vector<std::int32_t> childless(static_cast<std::size_t>(structure_bytes() / 4), -1);
+    for (std::int64_t count = 1; count <= program_.rows; count *= 2) {
+      run_round(at, 0, count, childless.data());
+      give_back(at, {at.structure(), 0, count, program_.children}, false);
+    }
+    streams_.order(RoundStream::late, RoundStream::leading);
+  }
+
   void run_round(const PlacedRows& at, std::int64_t begin, std::int64_t count,
                  const std::int32_t* structure) {
     const RoundRows round{at.structure() + begin * (program_.children + 1), begin, count, program_.children};
     run_steps(RoundStream::early, at, round);
     streams_.order(RoundStream::early, RoundStream::leading);
     run_steps(RoundStream::leading, at, round);
-    give_back(at, round, structure);
+    give_back(at, round, program_.returns.empty() || children_are_apart(structure, begin, count));
     streams_.order(RoundStream::leading, RoundStream::late);
     run_steps(RoundStream::late, at, round);
   }
@@ -250,10 +267,10 @@ class RoundsCuda final : public Kernel {
     }
   }
 
-  void give_back(const PlacedRows& at, const RoundRows& round, const std::int32_t* structure) {
+  /// `apart`: no two rows of the round have a child in common.
+  void give_back(const PlacedRows& at, const RoundRows& round, bool apart) {
     const auto stream = static_cast<cudaStream_t>(streams_[RoundStream::leading].native());
     const auto [unused, begin, count, children] = round;
-    const bool apart = program_.returns.empty() || children_are_apart(structure, begin, count);
     for (const ReturnRows& r : program_.returns) {
       const RowsAt from = at.of_round(r.from, begin), to = at.all(r.to);
       if (apart)
@@ -368,7 +385,7 @@ std::unique_ptr<Kernel> rounds_kernel(Device& device, const OpDef& op, const Ker
   for (std::size_t i = 0; i < shape.operands.size(); ++i)
     if (shape.operands[i].dtype != (static_cast<int>(i) == op.ids ? DType::i32 : DType::f32)) return nullptr;
   auto kernel = std::make_unique<RoundsCuda>(
-      device, vertex_program({shape.operands, shape.attributes}, RoundOrder::on_streams), shape.alignment);
+      device, vertex_program({shape.operands, shape.attributes}, RoundOrder::streams), shape.alignment);
   if (!kernel->prepare()) return nullptr;
   return kernel;
 }

@@ -73,11 +73,13 @@ TEST(NcclPairs, EndSoBesideGroupsThatWereSplit) {
 TEST(NcclPairs, AreThoseThatAreAskedFor) {
   std::atomic<int> most = 0;
   run_apart(6, [&](Communicator& group, Device& device) {
-    const int next = (group.rank() + 1) % 6;
-    for (int time = 0; time < 2; ++time) group.connect({&next, 1});
+    std::vector<RankPair> ring;
+    for (int rank = 0; rank < 6; ++rank) ring.emplace_back(rank, (rank + 1) % 6);
+    for (int time = 0; time < 2; ++time) group.connect(ring);
     group.barrier();
     most = emulation::communicators();
     group.barrier();
+    const int next = (group.rank() + 1) % 6;
     const auto stream = device.make_stream();
     const auto memory = device.allocate(8);
     group.send(*stream, memory->data(), 4, next);
@@ -88,15 +90,16 @@ TEST(NcclPairs, AreThoseThatAreAskedFor) {
   });
   EXPECT_EQ(most, 6 + 2 * 6) << "one of all, and two of each pair";
   EXPECT_EQ(emulation::communicators(), 0);
+  EXPECT_FALSE(emulation::ends_waited_in_a_circle());
 }
 
-// Ranks that are in no group take part too.
-TEST(NcclPairs, AreMadeByGroupsTogether) {
+TEST(NcclPairs, AreSharedWithGroupsThatAreSplit) {
   run_apart(5, [](Communicator& group, Device& device) {
+    const std::vector<RankPair> pairs{{0, 1}, {1, 0}, {2, 3}, {3, 2}};
     const auto pair = group.split(group.rank() == 4 ? -1 : group.rank() / 2);
-    const int other = pair ? 1 - pair->rank() : -1;
-    (pair ? *pair : group).connect({&other, pair ? 1u : 0u});
+    group.connect(pairs);
     if (!pair) return;
+    const int other = 1 - pair->rank();
     const auto stream = device.make_stream();
     const auto memory = device.allocate(8);
     const float mine = static_cast<float>(group.rank());
@@ -109,6 +112,7 @@ TEST(NcclPairs, AreMadeByGroupsTogether) {
     stream->synchronize();
     EXPECT_EQ(theirs, static_cast<float>(group.rank() ^ 1));
   });
+  EXPECT_FALSE(emulation::ends_waited_in_a_circle());
 }
 
 // Rank 1 makes no communicator. Rank 0 would wait for it for ever; here its end is that the call returns.

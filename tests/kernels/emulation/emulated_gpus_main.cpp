@@ -18,6 +18,8 @@ int main(int count, char** arguments) {
       const auto staged = make_staged_communicator(*device, bootstrap.duplicate());
       body(rank, *device, *make_nccl_communicator(*device, *staged));
     });
+    EXPECT_FALSE(emulation::ends_waited_in_a_circle());
+    EXPECT_EQ(emulation::communicators(), 0);
   };
   return RUN_ALL_TESTS();
 }

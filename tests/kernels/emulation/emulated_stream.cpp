@@ -27,8 +27,9 @@ class EmulatedStream;
 std::mutex lock;
 std::condition_variable changed;
 std::vector<EmulatedStream*> streams;
+std::uint64_t happened = 0;  ///< pieces of work that were queued or done
 
-/// Lets streams go on until done(); what fails, and what waits for nothing, leaves nothing queued.
+/// Lets streams go on until done(). A failure, or a wait that nothing can end, empties all queues.
 template <class Done>
 void run_until(Done done);
 
@@ -122,6 +123,7 @@ class EmulatedStream final : public Stream {
   void add(Work work) {
     const std::lock_guard held(lock);
     queued_.push_back(std::move(work));
+    ++happened;
     changed.notify_all();
   }
   void copy(void* to, const void* from, std::int64_t bytes) {
@@ -140,12 +142,14 @@ void run_until(Done done) {
   std::unique_lock held(lock);
   while (!done()) {
     try {
-      // What one stream came to may be what another has waited for that was asked before it.
+      // Asking a stream may complete what one that was asked before it waits for.
       std::vector<EmulatedStream*> ready;
       for (int time = 0; time < 2 && ready.empty(); ++time)
         std::ranges::copy_if(streams, std::back_inserter(ready), &EmulatedStream::can_go_on);
       if (ready.empty()) {
-        if (changed.wait_for(held, kLongestWait) == std::cv_status::timeout)
+        const std::uint64_t before = happened;
+        changed.wait_for(held, kLongestWait, [&] { return happened != before || done(); });
+        if (happened == before && !done() && std::ranges::none_of(streams, &EmulatedStream::can_go_on))
           throw std::logic_error("streams wait for what nothing does");
         continue;
       }
@@ -153,6 +157,7 @@ void run_until(Done done) {
                                : order == Order::descending ? ready.size() - 1
                                                             : random() % ready.size();
       ready[next]->go_on();
+      ++happened;
       changed.notify_all();
     } catch (...) {
       for (EmulatedStream* each : streams) each->forget();

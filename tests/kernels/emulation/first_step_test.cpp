@@ -48,8 +48,10 @@ class NotingCommunicator final : public Communicator {
   std::set<const void*> launched_;
 };
 
-TEST(FirstStep, HasLaunchedEveryKernelBeforeTheFirstMessage) {
-  const TinyTraining training({"gpt", "serial", 1, 2});
+class FirstStepOf : public testing::TestWithParam<const char*> {};
+
+TEST_P(FirstStepOf, HasLaunchedEveryKernelBeforeTheFirstMessage) {
+  const TinyTraining training({GetParam(), "serial", 1, 2});
   const std::unique_ptr<Device> device = emulation::make_device(emulation::Order::ascending);
   emulation::launched.clear();
   NotingCommunicator world;
@@ -57,6 +59,9 @@ TEST(FirstStep, HasLaunchedEveryKernelBeforeTheFirstMessage) {
   EXPECT_THAT(world.launched_before(), Not(IsEmpty()));
   EXPECT_EQ(world.launched_before(), emulation::launched);
 }
+
+INSTANTIATE_TEST_SUITE_P(Models, FirstStepOf, testing::Values("gpt", "tree_lstm", "tree_rounds", "graph_gru"),
+                         [](const auto& model) { return std::string(model.param); });
 
 TEST(FirstStep, HasOneHandleForTheProductsOfADevice) {
   const TinyTraining training({"mlp", "serial", 1, 2});
