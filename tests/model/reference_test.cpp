@@ -255,6 +255,12 @@ TEST(Reference, TenStepsOfTheTinyTreeLstmAreThoseOfPyTorch) {
   EXPECT_EQ(run.gradients_compared(), 2 * (1 + 4 + 2));
 }
 
+TEST(Reference, TenStepsOfTheTinyNaryTreeLstmAreThoseOfPyTorch) {
+  ReferenceRun run("nary_tree_lstm");
+  run.run();
+  EXPECT_EQ(run.gradients_compared(), 2 * (1 + 3 + 2));
+}
+
 TEST(Reference, TenStepsOfTheTinyTreeFcAreThoseOfPyTorch) {
   ReferenceRun run("tree_fc");
   run.run();

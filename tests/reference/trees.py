@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""Trains the tiny models over graphs of tests/data as reference.py says, and writes tree_lstm.h5, tree_fc.h5, var_lstm.h5 and
-graph_gru.h5: vertex by vertex, the sequences and the gated cell with PyTorch's own cells.
+"""Trains the tiny models over graphs of tests/data as reference.py says, and writes tree_lstm.h5, nary_tree_lstm.h5, tree_fc.h5,
+var_lstm.h5 and graph_gru.h5: vertex by vertex, the sequences and the gated cell with PyTorch's own cells.
 
     /structure    [step][sample][row] the rows of a row's children in its group of samples, -1: none; last, row by row of the
                   group, where each round ends. Graphs are drawn: vertices have children of any earlier round (trees, and
@@ -12,15 +12,16 @@ import torch.nn.functional as F
 from reference import BATCH, STEPS, train
 
 GROUP, VERTICES, VOCABULARY, EMBEDDING, HIDDEN, CLASSES = 2, 7, 16, 6, 5, 4
-CHILDREN = {"tree_lstm": 2, "tree_fc": 2, "var_lstm": 1, "graph_gru": 3}
-GATES = {"tree_lstm": 4, "tree_fc": 1, "var_lstm": 4, "graph_gru": 3}
-CELLS = {"tree_lstm": "tree_lstm", "tree_fc": "tree_fc", "var_lstm": "nary_tree_lstm", "graph_gru": "tree_gru"}
+CHILDREN = {"tree_lstm": 2, "nary_tree_lstm": 2, "tree_fc": 2, "var_lstm": 1, "graph_gru": 3}
+GATES = {"tree_lstm": 4, "nary_tree_lstm": 4, "tree_fc": 1, "var_lstm": 4, "graph_gru": 3}
+CELLS = {"tree_lstm": "tree_lstm", "nary_tree_lstm": "nary_tree_lstm", "tree_fc": "tree_fc", "var_lstm": "nary_tree_lstm",
+         "graph_gru": "tree_gru"}
 
 
 def shapes(kind):
     cell, wide, k = CELLS[kind], GATES[kind] * HIDDEN, CHILDREN[kind]
-    recurrent = {"tree_lstm": (HIDDEN, 3 * HIDDEN), "tree_fc": (k * HIDDEN, HIDDEN), "var_lstm": (HIDDEN, 4 * HIDDEN),
-                 "graph_gru": (HIDDEN, 3 * HIDDEN)}[kind]
+    recurrent = {"tree_lstm": (HIDDEN, 3 * HIDDEN), "nary_tree_lstm": (k * HIDDEN, (3 + k) * HIDDEN),
+                 "tree_fc": (k * HIDDEN, HIDDEN), "var_lstm": (HIDDEN, 4 * HIDDEN), "graph_gru": (HIDDEN, 3 * HIDDEN)}[kind]
     all = {"vertex_embedding.table": (VOCABULARY, EMBEDDING), f"{cell}.input": (EMBEDDING, wide), f"{cell}.bias": (wide,),
            f"{cell}.recurrent": recurrent}
     if kind == "tree_lstm":
@@ -77,6 +78,20 @@ def tree_lstm(w, x, children):
     return o.sigmoid() * cell.tanh(), cell
 
 
+def nary_tree_lstm(w, x, children):
+    """Tai et al. (ACL'15), equations 9 to 14, with a matrix of each gate for each place of a child; the forget gate of a
+    child sees all of them."""
+    zeros = torch.zeros(HIDDEN, dtype=x.dtype)
+    below = torch.cat([h for h, _ in children] + [zeros] * (CHILDREN["nary_tree_lstm"] - len(children)))
+    of_x = (x @ w["nary_tree_lstm.input"] + w["nary_tree_lstm.bias"]).split(HIDDEN)
+    of_below = (below @ w["nary_tree_lstm.recurrent"]).split(HIDDEN)
+    i, o, u = (of_x[gate] + of_below[gate] for gate in range(3))
+    cell = i.sigmoid() * u.tanh()
+    for place, (_, c) in enumerate(children):
+        cell = cell + (of_x[3] + of_below[3 + place]).sigmoid() * c
+    return o.sigmoid() * cell.tanh(), cell
+
+
 def tree_fc(w, x, children):
     below = [h for h, in children] + [torch.zeros(HIDDEN, dtype=x.dtype)] * (CHILDREN["tree_fc"] - len(children))
     of_x = x @ w["tree_fc.input"] + w["tree_fc.bias"]
@@ -103,7 +118,8 @@ def graph_gru(w, x, children):
     return (torch._VF.gru_cell(x[None], total[None], input.T, recurrent.T, bias, recurrent_bias)[0],)
 
 
-CELL = {"tree_lstm": tree_lstm, "tree_fc": tree_fc, "var_lstm": var_lstm, "graph_gru": graph_gru}
+CELL = {"tree_lstm": tree_lstm, "nary_tree_lstm": nary_tree_lstm, "tree_fc": tree_fc, "var_lstm": var_lstm,
+        "graph_gru": graph_gru}
 
 
 def loss_of(kind):
@@ -125,5 +141,5 @@ def loss_of(kind):
 
 
 if __name__ == "__main__":
-    for kind, seed in (("tree_lstm", 31), ("tree_fc", 32), ("var_lstm", 33), ("graph_gru", 34)):
+    for kind, seed in (("tree_lstm", 31), ("tree_fc", 32), ("var_lstm", 33), ("graph_gru", 34), ("nary_tree_lstm", 35)):
         train(kind, shapes(kind), draw_inputs(kind), loss_of(kind), seed)

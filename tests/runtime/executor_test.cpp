@@ -319,7 +319,8 @@ std::vector<TinyCase> plans_of_networks() {
 /// Of models over graphs, of which two samples are packed together.
 std::vector<TinyCase> plans_of_graphs() {
   std::vector<TinyCase> cases;
-  for (const char* model : {"tree_lstm", "tree_fc", "var_lstm", "graph_gru", "tree_pair", "tree_rounds"})
+  for (const char* model :
+       {"tree_lstm", "nary_tree_lstm", "tree_fc", "var_lstm", "graph_gru", "tree_pair", "tree_rounds"})
     for (TinyCase plan :
          {TinyCase{"", "serial", 1, 4}, TinyCase{"", "zero-3", 4, 1}, TinyCase{"", "tensor", 2, 1},
           TinyCase{"", "inter-only", 2, 4, "1f1b", Rematerialize::always},

@@ -109,7 +109,7 @@ std::vector<TinyCase> serial_and_mixed() {
     for (const char* method : {"serial", "mixed"})
       cases.push_back({model, method, std::string(method) == "mixed" ? 4 : 1, 4});
   // Whose batch norms take four samples together, or whose graphs are packed by twos.
-  for (const char* model : {"inception", "tree_lstm", "tree_fc", "var_lstm", "graph_gru"})
+  for (const char* model : {"inception", "tree_lstm", "nary_tree_lstm", "tree_fc", "var_lstm", "graph_gru"})
     for (const TinyCase& plan :
          {TinyCase{"", "serial", 1, 2}, TinyCase{"", "mixed", 4, 2}, TinyCase{"", "data-parallel", 2, 1},
           TinyCase{"", "zero-2", 2, 2}, TinyCase{"", "tensor", 2, 1}, TinyCase{"", "inter-only", 2, 2}}) {
