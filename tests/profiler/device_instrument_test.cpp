@@ -10,6 +10,7 @@
 #include "libalpa/kernels/kernel.h"
 #include "libalpa/ops/catalog.h"
 #include "tests/support/small_models.h"
+#include "tests/support/test_ranks.h"
 
 namespace alpa {
 namespace {
@@ -23,14 +24,15 @@ InstrumentOptions quick() {
   return {.repetitions = 2, .least_sample_s = 1e-6, .cold_bytes = 1 << 16, .most_bytes = 1 << 24};
 }
 
-/// The same on every rank of a threads communicator; answers of rank 0.
+/// The same on every rank.
 template <class Body>
 void on_ranks(int ranks, int per_node, const InstrumentOptions& options, Body body) {
-  run_on_threads(ranks, [&](int, Communicator& world) {
-    const auto device = make_checked_cpu_device(1);
-    DeviceInstrument instrument(*device, world, per_node, options);
-    body(instrument);
-  });
+  run_ranks(
+      ranks, [] { return make_checked_cpu_device(1); },
+      [&](int, Device& device, Communicator& world) {
+        DeviceInstrument instrument(device, world, per_node, options);
+        body(instrument);
+      });
 }
 
 Cluster two_devices() {
@@ -56,7 +58,7 @@ TEST(DeviceInstrument, TimesEveryCollectiveOnEveryShapeOfGroup) {
     for (const GroupShape group : {GroupShape{1, 2}, GroupShape{2, 1}, GroupShape{2, 2}})
       for (const CollectiveKind kind :
            {CollectiveKind::all_reduce, CollectiveKind::all_gather, CollectiveKind::reduce_scatter,
-            CollectiveKind::all_to_all, CollectiveKind::send}) {
+            CollectiveKind::all_to_all, CollectiveKind::shift, CollectiveKind::send}) {
         if (kind == CollectiveKind::send && group.size() > 2) continue;
         const Timing timing = instrument.time(CollectiveCase{kind, group, 4096});
         EXPECT_GT(timing.median_s, 0) << collective_name(kind);

@@ -25,6 +25,7 @@
 #include "libalpa/runtime/executor.h"
 #include "tests/support/shared_meshes.h"
 #include "tests/support/source_folder.h"
+#include "tests/support/test_ranks.h"
 #include "tests/trainer/own_samples.h"
 #include "tests/trainer/tiny_batches.h"
 
@@ -325,19 +326,14 @@ TinyCurve TinyTraining::run_on_threads(int steps,
   TinyCurve first;
   TermsOfStates states;
   std::mutex one_rank;
-  const RankBody body = [&](int rank, Device& device, Communicator& world) {
+  run_ranks(plan_.ranks(), device_of_rank, [&](int rank, Device& device, Communicator& world) {
     const auto at_end = [&](Executor& executor) {
       const std::lock_guard lock(one_rank);
       add_tiles(executor, graph_, states);
     };
     const TinyCurve curve = run(steps, device, world, at_end, after_each_step);
     if (rank == 0) first = curve;
-  };
-  if (run_tiny_ranks)
-    run_tiny_ranks(plan_.ranks(), body);
-  else
-    alpa::run_on_threads(plan_.ranks(),
-                         [&](int rank, Communicator& world) { body(rank, *device_of_rank(), world); });
+  });
   first.states = added_up(states);
   return first;
 }

@@ -61,12 +61,6 @@ struct TinyCurve {
   std::map<std::string, Values> states;
 };
 
-/// What a rank does, with its device, among all ranks.
-using RankBody = std::function<void(int rank, Device&, Communicator& world)>;
-
-/// Runs so many ranks where a test program has others than CPUs (emulated_gpus_main.cpp).
-inline std::function<void(int ranks, const RankBody&)> run_tiny_ranks;
-
 /// One such plan, lowered and verified.
 class TinyTraining {
  public:
@@ -78,7 +72,7 @@ class TinyTraining {
                 const std::function<void(Executor&)>& at_end = {},
                 const std::function<void(Executor&)>& after_each_step = {}) const;
 
-  /// The same on one CPU per rank, each a thread, or on what run_tiny_ranks has in place of any device. Ranks
+  /// The same on one CPU per rank, each a thread, or on what other_ranks has in place of any device. Ranks
   /// that hold the same elements of a state are expected to hold the same bits.
   TinyCurve run_on_threads(
       int steps,

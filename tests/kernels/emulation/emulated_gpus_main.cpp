@@ -1,17 +1,17 @@
-// Tests of the runtime on GPUs without any: their ranks have emulated devices, whose streams go on in random
-// order, and talk over NCCL's emulation.
+// Tests of the runtime and the profiler on GPUs without any: their ranks have emulated devices, whose streams
+// go on in random order, and talk over NCCL's emulation.
 #include <gtest/gtest.h>
 
 #include "libalpa/comm/mpi_session.h"
 #include "libalpa/comm/staged_communicator.h"
 #include "tests/comm/emulation/emulated_nccl.h"
 #include "tests/kernels/emulation/emulated_device.h"
-#include "tests/trainer/tiny_training.h"
+#include "tests/support/test_ranks.h"
 
 int main(int count, char** arguments) {
   using namespace alpa;
   testing::InitGoogleTest(&count, arguments);
-  run_tiny_ranks = [](int ranks, const RankBody& body) {
+  other_ranks = [](int ranks, const RankBody& body) {
     emulation::reset_nccl();
     run_on_threads(ranks, [&](int rank, Communicator& bootstrap) {
       const auto device = emulation::make_device(emulation::Order::random);
