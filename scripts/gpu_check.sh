@@ -137,10 +137,11 @@ gpt2_training() {
   alpa-plan "$gpt2" --cluster "$one_gpu" --method serial --out gpt2.h5 --log-level warning --force >/dev/null &&
     train gpt2.h5 50304 gpt2 --device cuda --checkpoint-every 0
 }
-# The median of the steps after the first three, and where the loss went.
+# median RUN MEMBER: of the steps after the first three.
+median() { sed -n 's/.*"'"$2"'":\([^,]*\),.*/\1/p' "$1/metrics.jsonl" | tail -n +4 | sort -n | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
+# The rate, and where the loss went.
 speed() {
-  sed -n 's/.*"loss":\([^,]*\),.*"tokens_per_s":\([^,]*\),.*/\1 \2/p' gpt2/metrics.jsonl | awk 'NR > 3 { print $2 }' | sort -n |
-    awk '{ v[NR] = $1 } END { printf "%.0f tokens/s (median), ", v[int((NR + 1) / 2)] }'
+  printf '%.0f tokens/s (median), ' "$(median gpt2 tokens_per_s)"
   losses gpt2 | awk 'NR == 1 { first = $1 } END { printf "loss %.3f to %.3f", first, $1 }'
 }
 # Rounds of trees hold what leads from child to parent; with all else in them too, three streams have work.
@@ -154,8 +155,7 @@ graph_training() {
   done
   same_losses trees-leading trees-streams 1e-3
 }
-step_ms() { sed 's/.*"step_s":\([^,]*\).*/\1/' "$1/metrics.jsonl" | awk 'NR > 3' | sort -n | awk '{ v[NR] = $1 } END { printf "%.2f", 1000 * v[int((NR + 1) / 2)] }'; }
-graph_speed() { echo "a step of 256 trees $(step_ms trees-leading) ms, on streams $(step_ms trees-streams) ms"; }
+graph_speed() { echo "a step of 256 trees $(median trees-leading step_s) s, on streams $(median trees-streams step_s) s"; }
 op_rates() { awk '$NF == "einsum" { e = $5 } $NF == "attention" { a = $5 } $NF == "attention_grad" { g = $5 } END { printf "products %s, attention %s, its gradient %s GFLOP/s", e, a, g }'; }
 
 # For the shells that checks run in.

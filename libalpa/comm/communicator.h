@@ -108,8 +108,9 @@ class Communicator {
   void broadcast_from_owners(Stream&, std::span<const OwnedPiece>);
 
   /// Announces which ranks send which others messages. Libraries that need a connection for each pair make it
-  /// here, and refuse other messages. Groups split from a communicator share its connections; a duplicate
-  /// starts without. Every rank gives the same pairs, while no call is under way; further calls add to them.
+  /// here, and refuse other messages. Groups split from a communicator share its connections, which are told
+  /// to it alone; a duplicate starts without. Every rank gives the same pairs, while no call is under way;
+  /// further calls add to them.
   virtual void connect([[maybe_unused]] std::span<const RankPair> pairs) {}
 
   /// Starts a message. Messages between two ranks are matched in the order sent. It may leave before the

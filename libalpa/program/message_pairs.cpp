@@ -28,10 +28,11 @@ std::vector<std::pair<int, int>> message_pairs(std::span<const Program* const> p
     for (const MeshProgram& mesh : program->meshes)
       for (const int axis : shifted_axes(mesh))
         for (int i = 0; i < device_count(mesh.mesh.shape); ++i) {
-          const std::vector<DeviceIndex> ring =
-              group_of(mesh.mesh, {axis}, DeviceIndex(mesh.mesh.first_device + i));
-          for (std::size_t r = 0; r < ring.size(); ++r)
-            pairs.insert({static_cast<int>(ring[r]), static_cast<int>(ring[(r + 1) % ring.size()])});
+          const DeviceIndex device(mesh.mesh.first_device + i);
+          const std::vector<DeviceIndex> ring = group_of(mesh.mesh, {axis}, device);
+          const auto own =
+              static_cast<std::size_t>(coordinate_of(mesh.mesh, device)[static_cast<std::size_t>(axis)]);
+          pairs.insert({static_cast<int>(device), static_cast<int>(ring[(own + 1) % ring.size()])});
         }
   }
   std::erase_if(pairs, [](const auto& pair) { return pair.first == pair.second; });

@@ -199,7 +199,6 @@ inline void messages_arrive_in_the_order_sent(Rank& rank) {
     EXPECT_TRUE(received.back()->values() == numbers(previous, length)) << length << " elements";
   }
   rank.group.wait_sends(rank.stream);
-  rank.stream.synchronize();
 }
 
 inline void large_messages_cross_without_deadlock(Rank& rank) {
@@ -341,8 +340,7 @@ inline void groups_are_independent(Rank& rank) {
 /// Whichever is received first, wherever the other is.
 inline void duplicates_are_independent(Rank& rank) {
   const int size = rank.group.size(), me = rank.group.rank();
-  const std::unique_ptr<Communicator> other = rank.group.duplicate();
-  connect_to_all(*other);
+  const std::unique_ptr<Communicator> other = connected_duplicate(rank.group);
   EXPECT_EQ(other->rank(), me);
   EXPECT_EQ(other->size(), size);
   const int next = (me + 1) % size, previous = (me + size - 1) % size;

@@ -33,6 +33,11 @@ inline void connect_to_all(Communicator& group) {
     for (int to = 0; to < group.size(); ++to) all.emplace_back(from, to);
   group.connect(all);
 }
+inline std::unique_ptr<Communicator> connected_duplicate(Communicator& group) {
+  std::unique_ptr<Communicator> duplicate = group.duplicate();
+  connect_to_all(*duplicate);
+  return duplicate;
+}
 
 struct Case {
   std::string name;

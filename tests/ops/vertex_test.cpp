@@ -181,7 +181,7 @@ TEST(Rounds, TakeAPassApartWhereItsFunctionsAreOnSeveralStreams) {
   EXPECT_EQ(on_streams(f.g, rounds), "leading gather; leading pass of 2; late pass of 1");
   std::vector<TensorType> types;
   for (const ValueIndex operand : rounds.operands) types.push_back(f.g.type(operand));
-  EXPECT_EQ(vertex_program({types, rounds.attributes}).steps.size(), 2) << "in a row";
+  EXPECT_EQ(vertex_program({types, rounds.attributes}).steps.size(), 2) << "on one stream";
 }
 
 // relu(h V + x P): the product of x is used behind the rounds alone, and so is in them when that is.

@@ -12,9 +12,8 @@
 #include "libalpa/kernels/cuda/kernels_cuda.h"
 #include "libalpa/kernels/cuda/matrix_product_cuda.h"
 #include "libalpa/kernels/cuda/round_streams.h"
-#include "libalpa/kernels/cuda/run_time_compiler.h"
+#include "libalpa/kernels/cuda/row_pass.cuh"
 #include "libalpa/kernels/placed_rows.h"
-#include "libalpa/kernels/row_pass_source.h"
 #include "libalpa/ops/catalog.h"
 
 namespace alpa::ops {
@@ -77,90 +76,6 @@ __global__ void sum_rows(RowsAt of, std::int64_t rows, std::int64_t width, float
   });
 }
 
-// A pass that no run-time compiler has compiled: its functions one after another, for each number.
-
-constexpr int kMostFunctions = 96, kMostPlaces = 96;
-
-struct PassCode {
-  struct Function {
-    std::int16_t a, b, to;  ///< a place, or below 0: lane -1 - that
-    std::int16_t function;
-    float factor;
-  };
-  int functions = 0;
-  Function of[kMostFunctions];
-};
-struct PassPlaces {
-  RowsAt at[kMostPlaces];
-};
-
-__device__ inline float applied(RowFunction function, float factor, float a, float b) {
-  switch (function) {
-    case RowFunction::copy:
-      return a;
-    case RowFunction::add:
-      return a + b;
-    case RowFunction::mul:
-      return a * b;
-    case RowFunction::scale:
-      return factor * a;
-    case RowFunction::sigmoid:
-      return 1.0f / (1.0f + expf(-a));
-    case RowFunction::tanh:
-      return tanhf(a);
-    case RowFunction::relu:
-      return a > 0.0f ? a : 0.0f;
-    case RowFunction::sigmoid_grad:
-      return a * (b * (1.0f - b));
-    case RowFunction::tanh_grad:
-      return a * (1.0f - b * b);
-    case RowFunction::relu_grad:
-      return b > 0.0f ? a : 0.0f;
-  }
-  return 0.0f;
-}
-
-__global__ void run_pass(PassCode code, PassPlaces places, std::int64_t rows, std::int64_t width) {
-  for_elements(rows * width, [&](std::int64_t i) {
-    const std::int64_t row = i / width, column = i % width;
-    float lanes[kMostRowLanes];
-    const auto at = [&](int place) -> float& {
-      return place < 0 ? lanes[-1 - place] : places.at[place].data[row * places.at[place].stride + column];
-    };
-    for (int f = 0; f < code.functions; ++f) {
-      const PassCode::Function& of = code.of[f];
-      const float a = at(of.a), b = at(of.b);
-      at(of.to) = applied(static_cast<RowFunction>(of.function), of.factor, a, b);
-    }
-  });
-}
-
-/// A pass, compiled where that can be.
-struct PreparedPass {
-  std::int64_t width = 0;
-  std::vector<RowPlace> places;
-  PassCode code;
-  std::shared_ptr<CompiledKernel> compiled;
-};
-
-/// Nothing where a pass has more than a kernel takes.
-std::optional<PreparedPass> prepared(const RowPass& pass) {
-  RowPassSource source = row_pass_source(pass);
-  if (source.places.size() > kMostPlaces || pass.functions.size() > kMostFunctions) return std::nullopt;
-  PreparedPass result{pass.width, std::move(source.places), {}, compiled_kernel(source.text, "row_pass")};
-  const auto place = [&](const RowPlace& of) {
-    const auto found = std::ranges::find(result.places, of);
-    return static_cast<std::int16_t>(of.in == RowPlace::In::lane ? -1 - of.begin
-                                                                 : found - result.places.begin());
-  };
-  for (const RowPass::Function& each : pass.functions) {
-    PassCode::Function& of = result.code.of[result.code.functions++];
-    of = {place(each.a), 0, place(each.to), static_cast<std::int16_t>(each.function), each.factor};
-    of.b = takes_two(each.function) ? place(each.b) : of.a;
-  }
-  return result;
-}
-
 /// Bytes to which rows of a place lie aligned, whichever round and group they are of.
 std::int64_t alignment_of(const RowPlace& place) {
   const std::int64_t bits = kAlignment | 4 * (place.begin | place.offset | place.stride);
@@ -211,7 +126,8 @@ class RoundsCuda final : public Kernel {
       streams_.order(RoundStream::leading, RoundStream::early);
       const std::int64_t end =
           for_rounds(program_, of_group, [&](std::int64_t begin, std::int64_t round_end) {
-            run_round(at, begin, round_end - begin, of_group);
+            run_round(at, begin, round_end - begin,
+                      program_.returns.empty() || children_are_apart(of_group, begin, round_end - begin));
           });
       streams_.order(RoundStream::late, RoundStream::leading);
       for (std::size_t r = 0; r < program_.result_widths.size(); ++r)
@@ -231,21 +147,18 @@ class RoundsCuda final : public Kernel {
   void load(const KernelCall& call) {
     const PlacedRows at(program_, call, 0);
     streams_.order(RoundStream::leading, RoundStream::early);
-    const std::vector<std::int32_t> childless(static_cast<std::size_t>(structure_bytes() / 4), -1);
-    for (std::int64_t count = 1; count <= program_.rows; count *= 2) {
-      run_round(at, 0, count, childless.data());
-      give_back(at, {at.structure(), 0, count, program_.children}, false);
-    }
+    for (std::int64_t count = 1; count <= program_.rows; count *= 2)
+      for (const bool apart : {true, false}) run_round(at, 0, count, apart);
     streams_.order(RoundStream::late, RoundStream::leading);
   }
 
-  void run_round(const PlacedRows& at, std::int64_t begin, std::int64_t count,
-                 const std::int32_t* structure) {
+  /// `apart`: no two rows of the round have a child in common.
+  void run_round(const PlacedRows& at, std::int64_t begin, std::int64_t count, bool apart) {
     const RoundRows round{at.structure() + begin * (program_.children + 1), begin, count, program_.children};
     run_steps(RoundStream::early, at, round);
     streams_.order(RoundStream::early, RoundStream::leading);
     run_steps(RoundStream::leading, at, round);
-    give_back(at, round, program_.returns.empty() || children_are_apart(structure, begin, count));
+    give_back(at, round, apart);
     streams_.order(RoundStream::leading, RoundStream::late);
     run_steps(RoundStream::late, at, round);
   }
@@ -267,7 +180,6 @@ class RoundsCuda final : public Kernel {
     }
   }
 
-  /// `apart`: no two rows of the round have a child in common.
   void give_back(const PlacedRows& at, const RoundRows& round, bool apart) {
     const auto stream = static_cast<cudaStream_t>(streams_[RoundStream::leading].native());
     const auto [unused, begin, count, children] = round;
